@@ -1,0 +1,2 @@
+//! The zareba program.
+fn main() {}

@@ -1,0 +1,176 @@
+//! What is known about each key, and the macro that makes sections of them.
+
+use std::sync::LazyLock;
+
+use crate::setting::{Dialect, Mismatch, Shape};
+use crate::settings::{self, Settings};
+use crate::value::Value;
+
+/// The prefix of every variable that is ours.
+pub(crate) const VARIABLE_PREFIX: &str = "ZAREBA_";
+
+/// The sections of OpenHands' `config.toml` whose keys a runtime uses.
+pub(crate) const OPENHANDS_SECTIONS: [&str; 4] = ["core", "sandbox", "security", "kubernetes"];
+
+/// One setting: its names, what it accepts, what it means, and its field.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) section: &'static str,
+    pub(crate) name: &'static str,
+    /// `section.name`, as it stands in files and flags.
+    pub(crate) path: &'static str,
+    /// The `section.key` of OpenHands' `config.toml` that means the same.
+    pub(crate) alias: Option<&'static str>,
+    /// Variables with names of their own, from the weakest to the strongest.
+    pub(crate) variables: &'static [(&'static str, Dialect)],
+    pub(crate) shape: Shape,
+    pub(crate) meaning: &'static str,
+    pub(crate) set: fn(&mut Settings, &Value) -> Result<(), Mismatch>,
+    pub(crate) get: fn(&Settings) -> Value,
+}
+
+/// A name under which the environment can hold a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VariableName {
+    pub(crate) name: String,
+    pub(crate) dialect: Dialect,
+    /// OpenHands' `[core]` names carry no prefix (`RUNTIME`, `DEBUG`), so other programs may well
+    /// use them for something else; a value that does not fit is then no mistake of the user.
+    pub(crate) is_bare: bool,
+}
+
+impl Key {
+    /// OpenHands' name for the setting, if it has one.
+    pub(crate) fn openhands_path(&self) -> Option<&'static str> {
+        let theirs = OPENHANDS_SECTIONS
+            .contains(&self.section)
+            .then_some(self.path);
+        self.alias.or(theirs)
+    }
+
+    /// The names under which the setting stands in a file: ours, then OpenHands'.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &'static str> {
+        [self.path].into_iter().chain(self.alias)
+    }
+
+    /// The variables that are read, from the weakest to the strongest: OpenHands' own, then
+    /// special names, then ours.
+    pub(crate) fn variable_names(&self) -> Vec<VariableName> {
+        let openhands = self.openhands_path().map(openhands_variable);
+        let special = self.variables.iter().map(|(name, dialect)| VariableName {
+            name: (*name).to_owned(),
+            dialect: *dialect,
+            is_bare: false,
+        });
+        openhands
+            .into_iter()
+            .chain(special)
+            .chain([self.own_variable()])
+            .collect()
+    }
+
+    /// `ZAREBA_<SECTION>_<KEY>`.
+    pub(crate) fn own_variable(&self) -> VariableName {
+        VariableName {
+            name: format!("{VARIABLE_PREFIX}{}_{}", self.section, self.name).to_ascii_uppercase(),
+            dialect: Dialect::Strict,
+            is_bare: false,
+        }
+    }
+}
+
+/// Every key, section by section, in the order of `zareba config show` and of the reference.
+pub(crate) fn all() -> &'static [&'static Key] {
+    static ALL: LazyLock<Vec<&'static Key>> =
+        LazyLock::new(|| settings::SECTIONS.iter().copied().flatten().collect());
+    &ALL
+}
+
+/// The key with this path, under our name or OpenHands'.
+pub(crate) fn find(path: &str) -> Option<&'static Key> {
+    all()
+        .iter()
+        .copied()
+        .find(|key| key.paths().any(|name| name == path))
+}
+
+/// OpenHands' rule: section and key in capitals, and no section for `[core]`.
+fn openhands_variable(path: &str) -> VariableName {
+    let bare = path.strip_prefix("core.");
+    VariableName {
+        name: bare.unwrap_or(path).replace('.', "_").to_ascii_uppercase(),
+        dialect: Dialect::OpenHands,
+        is_bare: bare.is_some(),
+    }
+}
+
+/// Declares a section: its struct, its defaults and its keys, from one entry per key.
+///
+/// An entry is `name: Type = default`, followed by what applies of `openhands "section.key"` (the
+/// same setting in OpenHands' `config.toml`), `env "NAME"` and `words "NAME"` (variables beside
+/// the derived ones), and `check function` (a rule on the typed value). Its doc comment is the
+/// meaning in the reference.
+macro_rules! section {
+    (
+        $(#[$meta:meta])*
+        $struct:ident at $($place:ident).+ named $section:literal {
+            $(
+                $(#[doc = $doc:literal])+
+                $name:ident : $type:ty = $default:expr
+                $(, openhands $alias:literal)?
+                $(, env $variable:literal)*
+                $(, words $words:literal)*
+                $(, check $check:path)?
+                ;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $struct {
+            $( $(#[doc = $doc])+ pub $name: $type, )+
+        }
+
+        impl Default for $struct {
+            fn default() -> Self {
+                Self { $( $name: $default, )+ }
+            }
+        }
+
+        impl $struct {
+            pub(crate) const KEYS: &'static [$crate::key::Key] = &[$(
+                $crate::key::Key {
+                    section: $section,
+                    name: stringify!($name),
+                    path: concat!($section, ".", stringify!($name)),
+                    alias: $crate::key::section!(@first $($alias)?),
+                    variables: &[
+                        $( ($variable, $crate::setting::Dialect::OpenHands), )*
+                        $( ($words, $crate::setting::Dialect::TruthyWords), )*
+                    ],
+                    shape: <$type as $crate::setting::Setting>::SHAPE,
+                    meaning: concat!($($doc),+).trim_ascii(),
+                    set: |settings, value| {
+                        let value = <$type as $crate::setting::Setting>::read(value)?;
+                        $( $check(&value)?; )?
+                        Self::of_mut(settings).$name = value;
+                        Ok(())
+                    },
+                    get: |settings| $crate::setting::Setting::write(&Self::of(settings).$name),
+                },
+            )+];
+
+            fn of(settings: &$crate::settings::Settings) -> &Self {
+                &settings.$($place).+
+            }
+
+            fn of_mut(settings: &mut $crate::settings::Settings) -> &mut Self {
+                &mut settings.$($place).+
+            }
+        }
+    };
+    (@first) => { None };
+    (@first $alias:literal) => { Some($alias) };
+}
+
+pub(crate) use section;

@@ -1,0 +1,13 @@
+//! How a Rust type reads itself from a source.
+//!
+//! `shape` says what a type accepts, `types` implements that for the plain types, `choice` for
+//! words out of a list, and `text` turns the text of a variable or flag into a value first.
+
+mod choice;
+mod shape;
+mod text;
+mod types;
+
+pub(crate) use choice::choice;
+pub(crate) use shape::{Mismatch, Setting, Shape, choice_mismatch};
+pub(crate) use text::Dialect;

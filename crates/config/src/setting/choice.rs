@@ -1,0 +1,52 @@
+//! Settings that are one word out of a few.
+
+/// Declares an enum whose variants are the words of a setting, in one list.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+        }
+
+        impl $name {
+            /// The word that stands for it in files, variables and flags.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $word, )+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl $crate::setting::Setting for $name {
+            const SHAPE: $crate::setting::Shape =
+                $crate::setting::Shape::Choice(&[$( $word, )+]);
+
+            fn read(
+                value: &$crate::value::Value,
+            ) -> Result<Self, $crate::setting::Mismatch> {
+                match value {
+                    $( $crate::value::Value::Text(text) if text == $word => Ok(Self::$variant), )+
+                    other => Err($crate::setting::choice_mismatch(Self::SHAPE, other)),
+                }
+            }
+
+            fn write(&self) -> $crate::value::Value {
+                $crate::value::Value::Text(self.as_str().to_owned())
+            }
+        }
+    };
+}
+
+pub(crate) use choice;

@@ -1,0 +1,17 @@
+//! Every setting there is, typed.
+//!
+//! `zareba` declares our own sections, `openhands` those of OpenHands' `config.toml` that have no
+//! counterpart here yet. To add a key, add one entry to a section; to add a section, declare it,
+//! give it a field in [`Settings`] and name it in `SECTIONS`.
+
+pub mod openhands;
+mod rules;
+mod variables;
+mod zareba;
+
+pub use variables::SandboxVariables;
+pub(crate) use zareba::SECTIONS;
+pub use zareba::{
+    ExecutorSettings, FileScope, FileSettings, LocalSettings, RuntimeKind, RuntimeSettings,
+    Settings, ShellSettings,
+};

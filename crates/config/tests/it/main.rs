@@ -1,0 +1,17 @@
+//! The configuration as a caller sees it: sources in, settings, origins and complaints out.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper that cannot do its work fails the test"
+)]
+
+mod case;
+mod documentation;
+mod environment;
+mod errors;
+mod files;
+mod flags;
+mod openhands;
+mod precedence;
+mod show;

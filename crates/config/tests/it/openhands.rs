@@ -1,0 +1,130 @@
+//! OpenHands' own `config.toml`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zareba_config::openhands::{OpenHandsSettings, RemoteRuntimeClass};
+use zareba_config::{
+    FileSettings, LocalSettings, RuntimeKind, RuntimeSettings, Secret, Settings, ShellSettings,
+    Value,
+};
+
+use crate::case::Case;
+
+const CONFIG: &str = include_str!("../fixtures/openhands.toml");
+
+#[test]
+fn a_file_of_openhands_is_read_with_its_own_names() {
+    let mut openhands = OpenHandsSettings::default();
+    openhands.core.max_iterations = 40;
+    openhands.core.debug = true;
+    openhands.core.search_api_key = Some(Secret::new("tvly-0123456789"));
+    openhands.sandbox.runtime_container_image = Some("registry.example/runtime:1".to_owned());
+    openhands.sandbox.runtime_extra_build_args = Some(vec!["--network=host".to_owned()]);
+    openhands.sandbox.docker_runtime_kwargs = Some(BTreeMap::from([
+        ("cpu_count".to_owned(), Value::Integer(2)),
+        ("mem_limit".to_owned(), Value::Text("2g".to_owned())),
+    ]));
+    openhands.sandbox.additional_networks = vec!["tools".to_owned()];
+    openhands.sandbox.vscode_port = Some(41234);
+    openhands.sandbox.remote_runtime_class = Some(RemoteRuntimeClass::Sysbox);
+    openhands.security.confirmation_mode = true;
+    openhands.security.security_analyzer = Some("llm".to_owned());
+    openhands.kubernetes.namespace = "agents".to_owned();
+    openhands.kubernetes.privileged = true;
+    let case = Case::new().file("config.toml", CONFIG);
+    let settings = case.load().settings;
+    let expected = Settings {
+        runtime: RuntimeSettings {
+            kind: RuntimeKind::Local,
+            workspace: Some(PathBuf::from("./project")),
+            workspace_in_sandbox: PathBuf::from("/work"),
+            keep_alive: true,
+        },
+        shell: ShellSettings {
+            timeout: Duration::from_secs(300),
+            ..ShellSettings::default()
+        },
+        files: FileSettings {
+            auto_lint: true,
+            ..FileSettings::default()
+        },
+        local: LocalSettings {
+            url: "http://127.0.0.1".to_owned(),
+            ..LocalSettings::default()
+        },
+        env: settings.env.clone(),
+        openhands,
+        ..Settings::default()
+    };
+    assert_eq!(settings, expected);
+    let env: Vec<(&str, &str)> = settings.env.iter().collect();
+    assert_eq!(env, [("LANG", "C.UTF-8"), ("TOKEN", "t")]);
+    assert_eq!(case.origin("shell.timeout"), "config.toml:25");
+    assert_eq!(case.origin("env.LANG"), "config.toml:31");
+}
+
+#[test]
+fn defaults_are_those_of_openhands() {
+    let settings = Settings::default();
+    let sandbox = &settings.openhands.sandbox;
+    assert_eq!(settings.shell.timeout.as_secs(), 120);
+    assert_eq!(settings.shell.no_change_timeout.as_secs(), 10);
+    assert_eq!(
+        settings.runtime.workspace_in_sandbox,
+        Path::new("/workspace")
+    );
+    assert_eq!(
+        sandbox.remote_runtime_api_url.as_deref(),
+        Some("http://localhost:8000")
+    );
+    assert_eq!(
+        sandbox.base_container_image.as_deref(),
+        Some("nikolaik/python-nodejs:python3.12-nodejs22")
+    );
+    assert_eq!(sandbox.close_delay.as_secs(), 3600);
+    assert_eq!(settings.openhands.kubernetes.resource_memory_limit, "2Gi");
+}
+
+#[test]
+fn unknown_keys_in_the_sections_that_a_runtime_reads_are_mistakes() {
+    let case = Case::new().file(
+        "config.toml",
+        "[core]\nruntme = \"cli\"\n[sandbox]\ntime_out = 3\n[security]\nenable_security_analyzer = true\n\
+         [kubernetes]\nnamespaces = \"x\"\n[sandbx]\n",
+    );
+    assert_eq!(
+        case.complaints(),
+        [
+            "config.toml:2:1: unknown key `core.runtme`; did you mean `core.runtime`?",
+            "config.toml:4:1: unknown key `sandbox.time_out`; did you mean `sandbox.timeout`?",
+            "config.toml:6:1: unknown key `security.enable_security_analyzer`; did you mean `security.security_analyzer`?",
+            "config.toml:8:1: unknown key `kubernetes.namespaces`; did you mean `kubernetes.namespace`?",
+            "config.toml:9:2: unknown section `[sandbx]`; did you mean `[sandbox]`?",
+        ]
+    );
+}
+
+#[test]
+fn values_of_the_sections_that_a_runtime_does_not_read_are_not_checked() {
+    let text = "[core]\njwt_secret = 3\nmax_budget_per_task = \"x\"\n[llm]\nmodel = 3\n[llm.a.b]\nc = []\n\
+                [llm_old]\nx = 1\n[agent.X]\ny = 2\n[mcp]\nsse_servers = 7\n";
+    let configuration = Case::new().file("config.toml", text).load();
+    assert_eq!(configuration.settings, Settings::default());
+}
+
+#[test]
+fn both_vocabularies_may_stand_in_one_file() {
+    let text = "[files]\nscope = \"workspace\"\n[sandbox]\nenable_auto_lint = true\n";
+    let files = Case::new().file("zareba.toml", text).load().settings.files;
+    assert_eq!((files.scope.as_str(), files.auto_lint), ("workspace", true));
+}
+
+#[test]
+fn a_runtime_of_openhands_that_we_also_have_by_name_can_be_overridden() {
+    let case = Case::new().file("config.toml", "[core]\nruntime = \"docker\"\n");
+    assert_eq!(case.load().settings.runtime.kind, RuntimeKind::Docker);
+    let case = case.flag("--runtime", "runtime.kind", "cli");
+    assert_eq!(case.load().settings.runtime.kind, RuntimeKind::Cli);
+}

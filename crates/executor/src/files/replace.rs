@@ -1,0 +1,198 @@
+//! Replacing a file's content so that a reader, or a crash, finds the old or the new one.
+//!
+//! The new content goes to a temporary file in the same directory, gets its final mode and
+//! owner, is synced, and is renamed over the target. A second name of the old file (a hard link)
+//! keeps the old content. Where the directory does not let us do that (a single file mounted
+//! into a container, a directory of somebody else) the file is written in place.
+
+use std::{ffi::OsString, io::Write, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{
+        AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fallocate, fchmod,
+        fchown, fdatasync, fstat, ftruncate, openat, renameat, renameat_with, unlinkat,
+    },
+    io::Errno,
+};
+
+use super::{Failure, Slot};
+use crate::owner::Owner;
+
+/// What files get that were not there before: the group may write, everybody may read.
+pub(crate) const NEW_FILE_MODE: u32 = 0o664;
+
+/// Collisions of random names mean that something else is wrong.
+const NAMES_TRIED_MAX: usize = 8;
+
+/// What is expected in the place that is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// Nothing: the file is new and belongs to the owner.
+    Absent(Owner),
+    /// This file, whose mode and owner stay, and which must not have changed since.
+    Present(&'a Stat),
+}
+
+/// Whether a new file belongs to whom it should.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    AsWanted,
+    Refused(Failure),
+}
+
+impl Slot {
+    /// Puts `content` into this place, or changes nothing.
+    pub(crate) fn replace(&self, content: &[u8], target: Target<'_>) -> Result<Ownership, Failure> {
+        match (self.replace_by_rename(content, target), target) {
+            (Err(Errno::ACCESS | Errno::PERM | Errno::BUSY | Errno::XDEV), Target::Present(old)) => {
+                self.overwrite(content, old).map(|()| Ownership::AsWanted)
+            }
+            (Err(Errno::EXIST | Errno::STALE), _) => {
+                Err(Failure::Changed { path: self.shown().to_owned() })
+            }
+            (Err(errno), _) => Err(self.failure(errno)),
+            (Ok(ownership), _) => Ok(ownership),
+        }
+    }
+
+    fn replace_by_rename(&self, content: &[u8], target: Target<'_>) -> Result<Ownership, Errno> {
+        let mut draft = Draft::create(self)?;
+        let mut ownership = Ownership::AsWanted;
+        let mode = match target {
+            Target::Absent(owner) => {
+                if let Err(error) = owner.give(&draft.file) {
+                    ownership = Ownership::Refused(Failure::io(&error, self.shown()));
+                }
+                NEW_FILE_MODE
+            }
+            Target::Present(old) => {
+                let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+                fchown(&draft.file, Some(uid), Some(gid))?;
+                old.st_mode & 0o7777
+            }
+        };
+        // After the owner, because a change of owner takes set-id bits away.
+        fchmod(&draft.file, Mode::from_raw_mode(mode))?;
+        draft.file.write_all(content).map_err(|error| errno_of(&error))?;
+        fdatasync(&draft.file)?;
+        match target {
+            Target::Absent(_) => draft.rename_to_free_name()?,
+            Target::Present(old) => {
+                let now = self.stat()?;
+                if !same_file(&now, old) {
+                    return Err(Errno::STALE);
+                }
+                draft.rename_over()?;
+            }
+        }
+        Ok(ownership)
+    }
+
+    fn overwrite(&self, content: &[u8], old: &Stat) -> Result<(), Failure> {
+        let flags = OFlags::WRONLY
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let file: OwnedFd = openat(self.directory(), self.name(), flags, Mode::empty())
+            .map_err(|errno| self.failure(errno))?;
+        let now = fstat(&file).map_err(|errno| self.failure(errno))?;
+        if !same_file(&now, old) {
+            return Err(Failure::Changed { path: self.shown().to_owned() });
+        }
+        if self.refuse_hard_links && now.st_nlink > 1 {
+            return Err(Failure::HardLinked { path: self.shown().to_owned() });
+        }
+        let mut file = std::fs::File::from(file);
+        let length = content.len() as u64;
+        // A full disk must be found out before the first byte of the old content is gone.
+        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(errno) => return Err(self.failure(errno)),
+        }
+        file.write_all(content).map_err(|error| Failure::io(&error, self.shown()))?;
+        ftruncate(&file, length)
+            .and_then(|()| fdatasync(&file))
+            .map_err(|errno| self.failure(errno))
+    }
+
+    fn failure(&self, errno: Errno) -> Failure {
+        Failure::os(errno, self.shown())
+    }
+}
+
+/// The temporary file; unless it is renamed it goes away with this value.
+struct Draft<'a> {
+    slot: &'a Slot,
+    name: OsString,
+    file: std::fs::File,
+    renamed: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn create(slot: &'a Slot) -> Result<Self, Errno> {
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC;
+        for _ in 0..NAMES_TRIED_MAX {
+            let name = OsString::from(format!(".zareba-{:016x}.tmp", rand::random::<u64>()));
+            match openat(slot.directory(), &name, flags, Mode::from_raw_mode(0o600)) {
+                Ok(file) => return Ok(Self { slot, name, file: file.into(), renamed: false }),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    fn rename_over(&mut self) -> Result<(), Errno> {
+        let directory = self.slot.directory();
+        renameat(directory, &self.name, directory, self.slot.name())?;
+        self.renamed = true;
+        Ok(())
+    }
+
+    /// Fails with `EEXIST` when somebody was faster.
+    fn rename_to_free_name(&mut self) -> Result<(), Errno> {
+        let directory = self.slot.directory();
+        let flags = RenameFlags::NOREPLACE;
+        match renameat_with(directory, &self.name, directory, self.slot.name(), flags) {
+            Ok(()) => {
+                self.renamed = true;
+                Ok(())
+            }
+            // Some network file systems do not know the flag.
+            Err(Errno::INVAL | Errno::NOSYS) => match self.slot.stat() {
+                Ok(_) => Err(Errno::EXIST),
+                Err(Errno::NOENT) => self.rename_over(),
+                Err(errno) => Err(errno),
+            },
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.renamed
+            && let Err(errno) = unlinkat(self.slot.directory(), &self.name, AtFlags::empty())
+        {
+            tracing::warn!(%errno, file = self.slot.shown(), "temporary file stays behind");
+        }
+    }
+}
+
+/// The same inode with the same content, as far as its times tell.
+fn same_file(now: &Stat, then: &Stat) -> bool {
+    let identity = |stat: &Stat| {
+        (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+    };
+    identity(now) == identity(then)
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,29 @@
+//! Acts: one module per action family, action in, observation out.
+//!
+//! [`Executor`] is the whole of it: it runs in a sandbox (or, without walls, in any process),
+//! takes [`ActionEvent`](zareba_protocol::ActionEvent)s and answers each with one observation.
+//! Actions on different shells run at once, on one shell in order; file actions wait for no
+//! shell. It is served over HTTP by `zareba-wire`, and knows nothing of it beyond the trait.
+
+mod editor;
+mod environment;
+mod executor;
+mod files;
+mod lint;
+mod owner;
+mod search;
+mod service;
+mod shell;
+mod shells;
+mod transfer;
+mod user;
+
+pub use environment::shell_environment;
+pub use executor::{Executor, ExecutorOptions, FileScope, StartExecutorError};
+pub use files::OpenWorkspaceError;
+pub use lint::Linting;
+pub use owner::Owner;
+pub use shell::StartShellError;
+pub use shells::OpenShellError;
+pub use user::{User, UserError};
+pub use zareba_terminal::Size;

@@ -1,0 +1,156 @@
+//! Persistent shells: commands in, observations out.
+//!
+//! [`Shell`] is a handle; the shell itself belongs to a task (`actor`), which drives it by the
+//! protocol of `dialect`. A turn with the shell ends when the command does, when patience
+//! ends, or when it cannot begin; `observe` puts it into the words of the contract.
+
+mod actor;
+mod dialect;
+mod keys;
+mod observe;
+mod process;
+mod report;
+mod spill;
+mod split;
+mod start;
+mod texts;
+mod turn;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use actor::{Actor, PATIENCE_MAX};
+use bytes::Bytes;
+use observe::Context;
+pub(crate) use observe::chain;
+pub(crate) use process::ShellSpec;
+pub use process::StartShellError;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use turn::{Ask, Patience, Request};
+use zareba_protocol::{Observation, RunCommand};
+use zareba_terminal::Size;
+
+/// Turns that may wait for one shell.
+const QUEUE: usize = 64;
+
+/// The longest command text.
+const COMMAND_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Who and where a shell's user is, for metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) username: String,
+    pub(crate) hostname: String,
+}
+
+/// How long a command may be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// Without new output, unless the action says that it blocks.
+    pub(crate) no_change: Duration,
+    /// In all.
+    pub(crate) hard: Duration,
+}
+
+/// A running shell. When the last clone of the handle goes, the shell is killed with
+/// everything that it started in its session.
+#[derive(Clone, Debug)]
+pub(crate) struct Shell {
+    requests: mpsc::Sender<Request>,
+    output: broadcast::Sender<Bytes>,
+    place: watch::Receiver<PathBuf>,
+    identity: Identity,
+    /// Reaches its end when the task has ended and the shell is gone.
+    gone: watch::Receiver<()>,
+}
+
+impl Shell {
+    /// Starts a shell in `directory` and returns once it can take commands.
+    pub(crate) async fn start(
+        spec: ShellSpec,
+        name: &str,
+        directory: &Path,
+        identity: Identity,
+    ) -> Result<Self, StartShellError> {
+        let (requests, receiver) = mpsc::channel(QUEUE);
+        let mut actor = Actor::new(spec, name, directory.to_owned(), receiver);
+        actor.start_shell().await?;
+        let (output, place) = (actor.output.clone(), actor.place.subscribe());
+        let (alive, gone) = watch::channel(());
+        tokio::spawn(async move {
+            actor.serve().await;
+            drop(alive);
+        });
+        Ok(Self { requests, output, place, identity, gone })
+    }
+
+    /// The shell's directory after the last command that ended.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.place.borrow().clone()
+    }
+
+    /// What programs write, as it comes. A reader that falls behind misses the oldest pieces
+    /// and is told how many.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Bytes> {
+        self.output.subscribe()
+    }
+
+    /// Gives the shell's terminal another size.
+    pub(crate) async fn resize(&self, size: Size) {
+        let _ = self.requests.send(Request::Resize(size)).await;
+    }
+
+    /// Ends the shell and returns when it is gone.
+    pub(crate) async fn close(self) {
+        let Self { requests, mut gone, .. } = self;
+        drop(requests);
+        while gone.changed().await.is_ok() {}
+    }
+
+    /// Runs one action. Dropping the future leaves the command running, as after a timeout.
+    pub(crate) async fn run(&self, action: &RunCommand, timeouts: Timeouts) -> Observation {
+        let command = action.command.trim();
+        let ask = ask(action, command);
+        let context = Context { action, command, ask: &ask, identity: &self.identity };
+        if command.contains('\0') {
+            return context.failure("ERROR: The command contains a NUL character, which no shell can take.");
+        }
+        if command.len() > COMMAND_MAX_BYTES {
+            let (length, limit) = (command.len(), COMMAND_MAX_BYTES);
+            return context.failure(&format!(
+                "ERROR: The command has {length} bytes; the limit is {limit}. Write it to a file and run that."
+            ));
+        }
+        if let Ask::Run(command) = &ask
+            && let Some(parts) = split::several_commands(command)
+        {
+            return context.failure(&texts::several_commands(&parts));
+        }
+        let patience = Patience {
+            silence: (!action.blocking).then_some(timeouts.no_change),
+            total: Some(timeouts.hard.min(PATIENCE_MAX)),
+        };
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Turn { ask: ask.clone(), patience, reply };
+        if self.requests.send(request).await.is_err() {
+            return context.failure("ERROR: The shell is gone.");
+        }
+        match answer.await {
+            Ok(turn) => context.observe(turn),
+            Err(_) => context.failure("ERROR: The shell is gone."),
+        }
+    }
+}
+
+fn ask(action: &RunCommand, command: &str) -> Ask {
+    if let Some(key) = keys::control_key(command) {
+        return Ask::Press(key);
+    }
+    match (command, action.is_input) {
+        ("", _) => Ask::Wait,
+        (_, true) => keys::named_key(command).map_or_else(|| Ask::Type(command.to_owned()), Ask::Press),
+        (_, false) => Ask::Run(command.to_owned()),
+    }
+}

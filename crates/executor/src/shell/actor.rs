@@ -1,0 +1,475 @@
+//! The task that owns one shell.
+//!
+//! It alone reads the terminal, the reports and the process, so everything that happens to a
+//! shell happens in one order. It takes one turn at a time; others wait in its channel. A turn
+//! whose asker went away ends, and the command it waited for goes on, as after a timeout.
+//!
+//! Output is always read, also when nobody waits: what background jobs write between two
+//! commands is shown with the second.
+
+use std::{collections::VecDeque, io, path::PathBuf, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    time::Instant,
+};
+use zareba_terminal::{Child, ExitReason, Limits, Rendered, Screen};
+
+use super::{
+    keys::Key,
+    process::{ShellProcess, ShellSpec, StartShellError},
+    report::{Report, Subject},
+    spill::Spill,
+    start,
+    turn::{Ask, Ended, Outcome, Patience, Previous, Request, ShellLost, Turn},
+};
+
+/// What a shell's terminal remembers. OpenHands' own tests need between 10,001 and 11,360 lines.
+pub(super) const SCREEN_LIMITS: Limits = Limits { lines: 11_000, history_bytes: 32 * 1024 * 1024 };
+
+/// Bytes taken from the terminal at once; the kernel hands out at most a page.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Reads in a row before others get their turn.
+const READS_IN_A_ROW: usize = 32;
+
+/// Output taken after a command's end was reported. All that it wrote is in the kernel's
+/// buffer by then, which is far smaller; background jobs may go on writing for ever.
+const DRAIN_MAX_BYTES: usize = 1024 * 1024;
+
+/// A terminal in line mode drops what a line has beyond this.
+const LINE_MAX_BYTES: usize = 4094;
+
+/// The task's state.
+pub(super) struct Actor {
+    pub(super) spec: ShellSpec,
+    pub(super) process: Option<ShellProcess>,
+    pub(super) screen: Screen,
+    pub(super) spill: Spill,
+    pub(super) requests: mpsc::Receiver<Request>,
+    pub(super) output: broadcast::Sender<Bytes>,
+    /// The shell's directory, for those who resolve paths.
+    pub(super) place: watch::Sender<PathBuf>,
+    pub(super) state: State,
+    waiter: Option<Waiter>,
+    /// Typed, and not yet taken by the terminal.
+    input: VecDeque<u8>,
+    last_id: u64,
+    last_search_path: String,
+    /// The shell ended while nothing ran, and nobody was told yet.
+    replaced_unnoticed: bool,
+    /// Shells that ended, whose background jobs may live on until we end too.
+    lost: Vec<Child>,
+    chunk: Vec<u8>,
+}
+
+/// What the shell is doing.
+#[derive(Debug)]
+pub(super) enum State {
+    Idle,
+    Running(Running),
+    /// A command ended and nobody has asked yet.
+    Finished(Running, Ended),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    id: u64,
+    /// A turn that waited for it has ended.
+    observed: bool,
+    previous: Option<Previous>,
+}
+
+struct Waiter {
+    reply: oneshot::Sender<Turn>,
+    patience: Patience,
+    since: Instant,
+    last_output: Instant,
+}
+
+enum Event {
+    Deadline,
+    Reported,
+    ShellEnded(io::Result<ExitReason>),
+    Readable,
+    Writable,
+    AskerGone,
+    Asked(Option<Request>),
+}
+
+impl Actor {
+    pub(super) fn new(
+        spec: ShellSpec,
+        name: &str,
+        directory: PathBuf,
+        requests: mpsc::Receiver<Request>,
+    ) -> Self {
+        Self {
+            screen: Screen::new(spec.size, SCREEN_LIMITS),
+            spill: Spill::new(&spec.outputs, name, spec.owner),
+            spec,
+            process: None,
+            requests,
+            output: broadcast::Sender::new(64),
+            place: watch::Sender::new(directory),
+            state: State::Idle,
+            waiter: None,
+            input: VecDeque::new(),
+            last_id: 0,
+            last_search_path: String::new(),
+            replaced_unnoticed: false,
+            lost: Vec::new(),
+            chunk: vec![0; CHUNK_BYTES],
+        }
+    }
+
+    /// Starts a shell and waits until it can take commands.
+    pub(super) async fn start_shell(&mut self) -> Result<(), StartShellError> {
+        let directory = self.place.borrow().clone();
+        let (process, report) = start::start(&self.spec, &directory).await?;
+        if let Some(shortcomings) = process.shortcomings() {
+            tracing::warn!(program = %process.program.display(), "{shortcomings}");
+        }
+        self.process = Some(process);
+        self.with_process(ShellProcess::arm);
+        self.note_place(&report);
+        Ok(())
+    }
+
+    /// Serves until nobody is left who could ask.
+    pub(super) async fn serve(mut self) {
+        loop {
+            match self.next_event().await {
+                Event::Deadline => self.run_out_of_patience(),
+                Event::Reported => self.take_reports(),
+                Event::ShellEnded(reason) => self.shell_ended(reason).await,
+                Event::Readable => self.take_output(READS_IN_A_ROW * CHUNK_BYTES),
+                Event::Writable => self.type_pending(),
+                Event::AskerGone => self.waiter = None,
+                Event::Asked(Some(Request::Resize(size))) => {
+                    self.spec.size = size;
+                    self.screen.resize(size);
+                    if let Some(process) = &self.process {
+                        let _ = process.pty.resize(size);
+                    }
+                }
+                Event::Asked(Some(Request::Turn { ask, patience, reply })) => {
+                    self.take_turn(ask, patience, reply).await;
+                }
+                Event::Asked(None) => return,
+            }
+        }
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let deadline = self.waiter.as_ref().and_then(Waiter::deadline);
+        let free = self.waiter.is_none();
+        let Some(process) = &mut self.process else {
+            return Event::Asked(self.requests.recv().await);
+        };
+        let ShellProcess { pty, child, reports, .. } = process;
+        tokio::select! {
+            biased;
+            () = sleep_until(deadline) => Event::Deadline,
+            () = reports.arrived() => Event::Reported,
+            reason = child.wait() => Event::ShellEnded(reason),
+            _ = pty.readable() => Event::Readable,
+            _ = pty.writable(), if !self.input.is_empty() => Event::Writable,
+            () = asker_gone(&mut self.waiter) => Event::AskerGone,
+            request = self.requests.recv(), if free => Event::Asked(request),
+        }
+    }
+
+    // Turns.
+
+    async fn take_turn(&mut self, ask: Ask, patience: Patience, reply: oneshot::Sender<Turn>) {
+        if self.process.is_none()
+            && let Err(error) = self.start_shell().await
+        {
+            let _ = reply.send(Turn::bare(Outcome::NoShell(error)));
+            return;
+        }
+        match (std::mem::replace(&mut self.state, State::Idle), ask) {
+            (State::Idle, Ask::Run(command)) => self.submit(&command, None),
+            (State::Finished(_, ended), Ask::Run(command)) => {
+                let output = self.screen.unseen().text;
+                self.screen.clear();
+                self.submit(&command, Some(Previous { status: ended.status, output }));
+            }
+            (State::Idle, Ask::Press(Key { control: Some(control), .. })) => {
+                let shell = self.idle_shell();
+                let _ = reply.send(Turn::bare(Outcome::IdleKey { control, shell }));
+                return;
+            }
+            (State::Idle, Ask::Wait | Ask::Type(_) | Ask::Press(_)) => {
+                let _ = reply.send(Turn::bare(Outcome::NothingRunning));
+                return;
+            }
+            (State::Running(running), Ask::Run(_)) => {
+                self.state = State::Running(running);
+                self.reply(reply, Outcome::Busy);
+                return;
+            }
+            (State::Running(running), ask) => {
+                self.state = State::Running(running);
+                if let Err(outcome) = self.type_in(ask) {
+                    self.reply(reply, outcome);
+                    return;
+                }
+            }
+            (State::Finished(running, ended), ask) => {
+                self.state = State::Running(running);
+                let before = !matches!(ask, Ask::Wait);
+                let outcome = if before { Outcome::EndedBefore(ended) } else { Outcome::Ended(ended) };
+                self.reply(reply, outcome);
+                return;
+            }
+        }
+        let now = Instant::now();
+        self.waiter = Some(Waiter { reply, patience, since: now, last_output: now });
+    }
+
+    fn submit(&mut self, command: &str, previous: Option<Previous>) {
+        self.last_id += 1;
+        self.spill.start();
+        self.state = State::Running(Running { id: self.last_id, observed: false, previous });
+        let id = self.last_id;
+        self.with_process(|process| process.submit(id, command));
+    }
+
+    /// Does something with the shell. A shell whose channels fail is of no more use: it is
+    /// killed, and its end noticed like any other.
+    fn with_process(&mut self, act: impl FnOnce(&mut ShellProcess) -> io::Result<()>) {
+        if let Some(process) = &mut self.process
+            && act(process).is_err()
+        {
+            process.child.kill_session();
+        }
+    }
+
+    fn type_in(&mut self, ask: Ask) -> Result<(), Outcome> {
+        let bytes = match ask {
+            Ask::Wait | Ask::Run(_) => return Ok(()),
+            Ask::Press(key) => key.bytes,
+            Ask::Type(text) => {
+                let cooked = self.process.as_ref().is_some_and(|process| {
+                    process.pty.reads_lines().unwrap_or(true)
+                });
+                if cooked && text.split('\n').any(|line| line.len() > LINE_MAX_BYTES) {
+                    return Err(Outcome::LineTooLong { limit: LINE_MAX_BYTES });
+                }
+                let mut bytes = text.replace('\n', "\r").into_bytes();
+                bytes.push(b'\r');
+                bytes
+            }
+        };
+        self.input.extend(bytes);
+        self.type_pending();
+        Ok(())
+    }
+
+    fn type_pending(&mut self) {
+        let Some(process) = &self.process else { return };
+        while !self.input.is_empty() {
+            match process.pty.write(self.input.as_slices().0) {
+                Ok(0) => return,
+                Ok(taken) => drop(self.input.drain(..taken)),
+                Err(_) => return self.input.clear(),
+            }
+        }
+    }
+
+    fn run_out_of_patience(&mut self) {
+        let Some(waiter) = self.waiter.take() else { return };
+        let outcome = match waiter.patience.silence {
+            Some(silence) if waiter.last_output.elapsed() >= silence => Outcome::Silent(silence),
+            _ => Outcome::TimedOut(waiter.patience.total.unwrap_or_default()),
+        };
+        self.reply(waiter.reply, outcome);
+    }
+
+    /// Ends a turn with all that is new on the screen.
+    fn reply(&mut self, reply: oneshot::Sender<Turn>, outcome: Outcome) {
+        let over = matches!(outcome, Outcome::Ended(_) | Outcome::EndedBefore(_));
+        let (continued, previous) = match &mut self.state {
+            State::Running(running) => (std::mem::replace(&mut running.observed, true), running.previous.take()),
+            State::Idle | State::Finished(..) => (false, None),
+        };
+        let output = self.screen.unseen();
+        if over {
+            self.screen.clear();
+            self.state = State::Idle;
+        } else {
+            self.screen.mark_seen();
+        }
+        let _ = reply.send(Turn {
+            outcome,
+            output,
+            continued,
+            full: self.spill.full_output(),
+            previous,
+            replaced_before: std::mem::take(&mut self.replaced_unnoticed),
+        });
+    }
+
+    // What the shell does.
+
+    fn take_reports(&mut self) {
+        while let Some(report) = self.process.as_mut().and_then(|process| process.reports.reader.next()) {
+            match (report.subject, &self.state) {
+                (Subject::Ended(id), State::Running(running)) if running.id == id => {
+                    self.take_output(DRAIN_MAX_BYTES);
+                    self.note_place(&report);
+                    let ended = Ended {
+                        status: report.status,
+                        background: report.background,
+                        directory: PathBuf::from(report.directory),
+                        search_path: report.search_path,
+                        shell_lost: None,
+                    };
+                    self.command_ended(ended);
+                }
+                (Subject::Interrupted, _) => {}
+                (Subject::Begun, _) => {
+                    self.with_process(ShellProcess::begun);
+                    continue;
+                }
+                // Reported twice, by the trigger and by the prompt.
+                (Subject::Ended(_), _) => continue,
+            }
+            // After the reply, so that nobody waits for it.
+            self.with_process(ShellProcess::arm);
+        }
+    }
+
+    fn command_ended(&mut self, ended: Ended) {
+        self.input.clear();
+        if let Some(waiter) = self.waiter.take() {
+            self.reply(waiter.reply, Outcome::Ended(ended));
+        } else if let State::Running(running) = std::mem::replace(&mut self.state, State::Idle) {
+            self.state = State::Finished(running, ended);
+        }
+    }
+
+    async fn shell_ended(&mut self, reason: io::Result<ExitReason>) {
+        self.take_output(DRAIN_MAX_BYTES);
+        if let Some(process) = self.process.take() {
+            self.lost.retain(Child::has_company);
+            self.lost.push(process.child);
+        }
+        if !self.place.borrow().is_dir() {
+            self.place.send_replace(PathBuf::from("/"));
+        }
+        // A failure is told to the next asker, who makes us try again.
+        let _ = self.start_shell().await;
+        let (status, signal) = match reason {
+            Ok(ExitReason::Signal(signal)) => (128 + i64::from(signal), Some(signal)),
+            Ok(ExitReason::Code(code)) => (i64::from(code), None),
+            Err(_) => (-1, None),
+        };
+        if matches!(self.state, State::Running(_)) {
+            let shell_lost = Some(ShellLost { signal });
+            self.command_ended(Ended { status, shell_lost, ..self.idle_shell() });
+        } else {
+            self.replaced_unnoticed = true;
+        }
+    }
+
+    fn take_output(&mut self, limit: usize) {
+        let Some(process) = &self.process else { return };
+        let mut taken = 0;
+        while taken < limit {
+            match process.pty.read(&mut self.chunk) {
+                Ok(Some(length @ 1..)) => {
+                    taken += length;
+                    let bytes = &self.chunk[..length];
+                    self.screen.feed(bytes);
+                    self.spill.push(bytes);
+                    if self.output.receiver_count() > 0 {
+                        let _ = self.output.send(Bytes::copy_from_slice(bytes));
+                    }
+                }
+                Ok(Some(0) | None) => break,
+                Err(_) => {
+                    process.child.kill_session();
+                    break;
+                }
+            }
+        }
+        if taken > 0 {
+            if let Some(waiter) = &mut self.waiter {
+                waiter.last_output = Instant::now();
+            }
+            self.answer_queries();
+        }
+    }
+
+    /// Programs may ask the terminal where the cursor is, and wait for the answer.
+    fn answer_queries(&mut self) {
+        let replies = self.screen.take_replies();
+        if !replies.is_empty() && matches!(self.state, State::Running(_)) {
+            self.input.extend(replies);
+            self.type_pending();
+        }
+    }
+
+    fn note_place(&mut self, report: &Report) {
+        self.last_search_path.clone_from(&report.search_path);
+        if *self.place.borrow() != PathBuf::from(&report.directory) {
+            self.place.send_replace(PathBuf::from(&report.directory));
+        }
+    }
+
+    fn idle_shell(&self) -> Ended {
+        Ended {
+            status: 0,
+            background: None,
+            directory: self.place.borrow().clone(),
+            search_path: self.last_search_path.clone(),
+            shell_lost: None,
+        }
+    }
+}
+
+impl Turn {
+    /// A turn that touched nothing.
+    fn bare(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            output: Rendered::default(),
+            continued: false,
+            full: Default::default(),
+            previous: None,
+            replaced_before: false,
+        }
+    }
+}
+
+impl Waiter {
+    fn deadline(&self) -> Option<Instant> {
+        let silence = self.patience.silence.map(|silence| self.last_output + silence);
+        let total = self.patience.total.map(|total| self.since + total);
+        match (silence, total) {
+            (Some(silence), Some(total)) => Some(silence.min(total)),
+            (silence, total) => silence.or(total),
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn asker_gone(waiter: &mut Option<Waiter>) {
+    match waiter {
+        Some(waiter) => waiter.reply.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The longest that anybody may wait; a float from the wire can be anything.
+pub(super) const PATIENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);

@@ -1,0 +1,261 @@
+//! The shells that can be driven, and how.
+//!
+//! All are driven by one protocol. The shell gets, beside its terminal, a *command pipe*, a
+//! *body file* in memory and a *report pipe*. While it is idle, one constant
+//! line, the *trigger*, has been typed at it: it calls a function that blocks on the command
+//! pipe. To run a command, its text is put into the body file and its number written to the
+//! pipe; the function returns, and the rest of the trigger evaluates the body, with all three
+//! descriptors closed for it, and reports number, status and state on the report pipe.
+//!
+//! When the trigger is cut short (Ctrl-C, a syntax error, an unbound variable), the prompt hook
+//! reports instead. When the shell ends, its process tells.
+//!
+//! A shell that edits lines itself would show the trigger. It is held back at its prompt until
+//! the terminal echoes no more, and says when it has read the trigger; see [`Arming`].
+//!
+//! Nothing of this passes through the terminal, so output cannot forge an end, and the length
+//! of a command is not limited by a terminal's line.
+
+use std::path::{Path, PathBuf};
+
+/// The numbers of the three channels in the shell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChannelNumbers {
+    pub(super) commands: i32,
+    pub(super) body: i32,
+    pub(super) reports: i32,
+}
+
+/// How a shell gets from a command's end to waiting for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arming {
+    /// The trigger is typed, and that is all.
+    Typed,
+    /// The shell waits at its prompt for a line on the command pipe, so that the trigger can
+    /// be typed first, and reports `begun` when it has read it.
+    HandShake,
+}
+
+/// How a kind of shell is started and told what to run.
+///
+/// Implementors hold no state; everything that changes lives in the shell's own process.
+pub(super) trait Dialect: Send + Sync + std::fmt::Debug {
+    /// The numbers of its channels.
+    fn channels(&self) -> ChannelNumbers;
+
+    /// How it is made to wait for a command.
+    fn arming(&self) -> Arming {
+        Arming::Typed
+    }
+
+    /// The program's arguments.
+    fn arguments(&self) -> Vec<String>;
+
+    /// Variables that the program needs to find its start-up file.
+    fn environment(&self) -> Vec<(&'static str, String)>;
+
+    /// The start-up file, which must report number 0 once the shell can take commands.
+    fn start_up(&self, token: &str, directory: &Path) -> Vec<u8>;
+
+    /// The line that is typed while the shell is idle.
+    fn trigger(&self) -> &'static [u8];
+
+    /// The body file for a command.
+    fn body(&self, command: &str) -> Vec<u8>;
+
+    /// What an agent should know of this shell, when it can do less than bash.
+    fn shortcomings(&self) -> Option<&'static str>;
+}
+
+/// A shell that was found on this machine.
+#[derive(Debug)]
+pub(super) struct FoundShell {
+    /// Where it is.
+    pub(super) program: PathBuf,
+    /// How to talk to it.
+    pub(super) dialect: &'static dyn Dialect,
+}
+
+/// Not single digits, which scripts use, and low, because with `ulimit -n 64` bash could not
+/// put back a higher one.
+const HIGH_NUMBERS: ChannelNumbers = ChannelNumbers { commands: 57, body: 58, reports: 59 };
+
+/// dash knows only descriptors of one digit.
+const LOW_NUMBERS: ChannelNumbers = ChannelNumbers { commands: 7, body: 8, reports: 9 };
+
+/// bash 4.4 and later.
+#[derive(Debug)]
+pub(super) struct Bash;
+
+/// A POSIX shell such as dash or busybox ash.
+#[derive(Debug)]
+pub(super) struct PosixShell;
+
+/// PowerShell 7, where it is installed and asked for by name.
+#[derive(Debug)]
+pub(super) struct PowerShell;
+
+impl FoundShell {
+    /// Looks at `wanted`, or for bash and then for sh, along `search_path`.
+    pub(super) fn find(wanted: Option<&Path>, search_path: &str) -> Option<Self> {
+        if let Some(program) = wanted {
+            let program = if program.components().count() > 1 {
+                program.to_owned()
+            } else {
+                find_program(&program.to_string_lossy(), search_path)?
+            };
+            let dialect = dialect_of(&program);
+            return is_executable(&program).then_some(Self { program, dialect });
+        }
+        ["bash", "sh"].into_iter().find_map(|name| {
+            let program = find_program(name, search_path)?;
+            let dialect = dialect_of(&program);
+            Some(Self { program, dialect })
+        })
+    }
+}
+
+fn dialect_of(program: &Path) -> &'static dyn Dialect {
+    match program.file_name().and_then(|name| name.to_str()) {
+        Some("bash") => &Bash,
+        Some("pwsh") => &PowerShell,
+        _ => &PosixShell,
+    }
+}
+
+/// The first executable `name` along a colon-separated search path.
+pub(super) fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
+    const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
+    let search_path = if search_path.is_empty() { USUAL } else { search_path };
+    search_path
+        .split(':')
+        .filter(|directory| directory.starts_with('/'))
+        .map(|directory| Path::new(directory).join(name))
+        .find(|program| is_executable(program))
+}
+
+fn is_executable(program: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    program.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+impl Dialect for Bash {
+    fn channels(&self) -> ChannelNumbers {
+        HIGH_NUMBERS
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        // Long options must stand before `-i`.
+        let start_up = format!("/proc/self/fd/{}", HIGH_NUMBERS.body);
+        ["--noprofile", "--noediting", "--rcfile", &start_up, "-i"].map(str::to_owned).to_vec()
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
+        fill_in(include_str!("bash.rc"), token, directory)
+    }
+
+    fn trigger(&self) -> &'static [u8] {
+        // The first word must be a plain one: after an unclosed quote bash does not know a
+        // reserved word for what it is.
+        b"__zareba_begin; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
+          { __zareba_done $?; } 2>/dev/null\n"
+    }
+
+    fn body(&self, command: &str) -> Vec<u8> {
+        let mut body = command.as_bytes().to_vec();
+        body.push(0);
+        body
+    }
+
+    fn shortcomings(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+impl Dialect for PosixShell {
+    fn channels(&self) -> ChannelNumbers {
+        LOW_NUMBERS
+    }
+
+    fn arming(&self) -> Arming {
+        Arming::HandShake
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        vec!["-i".to_owned()]
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![("ENV", format!("/proc/self/fd/{}", LOW_NUMBERS.body))]
+    }
+
+    fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
+        fill_in(include_str!("sh.rc"), token, directory)
+    }
+
+    fn trigger(&self) -> &'static [u8] {
+        b"__zareba_begin; eval \"$__zareba_body\" 7<&- 8<&- 9>&-; \
+          { __zareba_done $?; } 2>/dev/null\n"
+    }
+
+    fn body(&self, command: &str) -> Vec<u8> {
+        command.as_bytes().to_vec()
+    }
+
+    fn shortcomings(&self) -> Option<&'static str> {
+        Some("no bash was found, so commands run in a POSIX sh: no arrays, no [[ ]], no brace expansion")
+    }
+}
+
+impl Dialect for PowerShell {
+    fn channels(&self) -> ChannelNumbers {
+        HIGH_NUMBERS
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let start_up = format!("/proc/self/fd/{}", HIGH_NUMBERS.body);
+        let load = format!(". ([ScriptBlock]::Create([IO.File]::ReadAllText('{start_up}')))");
+        ["-NoLogo", "-NoProfile", "-NoExit", "-Command", &load].map(str::to_owned).to_vec()
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![("POWERSHELL_TELEMETRY_OPTOUT", "1".to_owned())]
+    }
+
+    fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
+        let directory = format!("'{}'", directory.display().to_string().replace('\'', "''"));
+        include_str!("pwsh.rc").replace("@TOKEN@", token).replace("@DIRECTORY@", &directory).into_bytes()
+    }
+
+    fn trigger(&self) -> &'static [u8] {
+        b". (__zareba_begin); __zareba_done $?\n"
+    }
+
+    fn body(&self, command: &str) -> Vec<u8> {
+        command.as_bytes().to_vec()
+    }
+
+    fn shortcomings(&self) -> Option<&'static str> {
+        Some("commands run in PowerShell")
+    }
+}
+
+fn fill_in(template: &str, token: &str, directory: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (before, after) = template.split_once("@DIRECTORY@").unwrap_or((template, ""));
+    let mut text = before.replace("@TOKEN@", token).into_bytes();
+    text.push(b'\'');
+    for &byte in directory.as_os_str().as_bytes() {
+        match byte {
+            b'\'' => text.extend_from_slice(br"'\''"),
+            other => text.push(other),
+        }
+    }
+    text.push(b'\'');
+    text.extend_from_slice(after.as_bytes());
+    text
+}

@@ -1,0 +1,245 @@
+//! One shell process with its terminal and its three channels.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{MemfdFlags, SeekFrom, memfd_create},
+    pipe::{PipeFlags, pipe_with},
+};
+use tokio::net::unix::pipe::Receiver;
+use zareba_terminal::{Child, Credentials, ExtraFd, Pty, Size, Spawn, SpawnError};
+
+use super::{
+    dialect::{Arming, Dialect, FoundShell},
+    report::ReportReader,
+};
+
+/// Bytes that are read from the report pipe at once.
+const REPORT_CHUNK_BYTES: usize = 4096;
+
+/// What every shell of an executor is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellSpec {
+    /// The shell to use; `None` looks for bash and then for sh.
+    pub(crate) program: Option<PathBuf>,
+    /// The whole environment.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Who it runs as; `None` is who we are.
+    pub(crate) credentials: Option<Credentials>,
+    /// The size of its terminal.
+    pub(crate) size: Size,
+    /// Where outputs that are too long to be shown are kept.
+    pub(crate) outputs: PathBuf,
+    /// Who those files belong to.
+    pub(crate) owner: crate::owner::Owner,
+}
+
+/// Why a shell could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartShellError {
+    /// There is none.
+    #[error("cannot find a shell: neither `bash` nor `sh` is in the search path `{search_path}`")]
+    NotFound {
+        /// Where it was looked for.
+        search_path: String,
+    },
+    /// The system had no terminal, pipe or memory file to give.
+    #[error("cannot open the channels of a shell")]
+    Channels(#[source] io::Error),
+    /// The program did not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It ended before it was ready.
+    #[error("the shell `{program}` ended before it was ready, having written: {output}", program = program.display())]
+    EndedEarly {
+        /// Which shell.
+        program: PathBuf,
+        /// What it said.
+        output: String,
+    },
+    /// It was not ready in time.
+    #[error("the shell `{program}` was not ready within {seconds} seconds", program = program.display())]
+    TooSlow {
+        /// Which shell.
+        program: PathBuf,
+        /// How long we waited.
+        seconds: u64,
+    },
+}
+
+/// A running shell. Dropping it kills it, with everything in its session.
+#[derive(Debug)]
+pub(super) struct ShellProcess {
+    pub(super) pty: Pty,
+    pub(super) child: Child,
+    pub(super) program: PathBuf,
+    dialect: &'static dyn Dialect,
+    commands: OwnedFd,
+    body: OwnedFd,
+    pub(super) reports: Reports,
+    /// It has read its trigger, or will without more ado.
+    armed: bool,
+    /// A command that came before that.
+    pending: Option<(u64, Vec<u8>)>,
+}
+
+/// The reading end of the report pipe.
+#[derive(Debug)]
+pub(super) struct Reports {
+    receiver: Option<Receiver>,
+    pub(super) reader: ReportReader,
+}
+
+impl ShellProcess {
+    /// Starts a shell in `directory`; it reports number 0 when it is ready.
+    pub(super) fn start(spec: &ShellSpec, directory: &Path) -> Result<Self, StartShellError> {
+        let search_path = search_path(&spec.environment);
+        let Some(FoundShell { program, dialect }) =
+            FoundShell::find(spec.program.as_deref(), &search_path)
+        else {
+            return Err(StartShellError::NotFound { search_path });
+        };
+        let channels = Channels::open(spec.size).map_err(StartShellError::Channels)?;
+        let token = format!("{:032x}", rand::random::<u128>());
+        put(&channels.body, &dialect.start_up(&token, directory)).map_err(StartShellError::Channels)?;
+        let mut spawn = Spawn::new(&program, directory);
+        spawn.arguments = dialect.arguments().into_iter().map(OsString::from).collect();
+        spawn.environment.clone_from(&spec.environment);
+        let own = dialect.environment().into_iter().map(|(name, value)| (name.into(), value.into()));
+        spawn.environment.extend(own);
+        spawn.credentials.clone_from(&spec.credentials);
+        let body = channels.body.try_clone().map_err(StartShellError::Channels)?;
+        let numbers = dialect.channels();
+        spawn.extra = vec![
+            ExtraFd { descriptor: channels.commands_inner, number: numbers.commands },
+            ExtraFd { descriptor: body, number: numbers.body },
+            ExtraFd { descriptor: channels.reports_inner, number: numbers.reports },
+        ];
+        let child = spawn.on(&channels.pty)?;
+        let reports = Reports { receiver: Some(channels.reports), reader: ReportReader::new(&token) };
+        Ok(Self {
+            pty: channels.pty,
+            child,
+            program,
+            dialect,
+            commands: channels.commands,
+            body: channels.body,
+            reports,
+            armed: false,
+            pending: None,
+        })
+    }
+
+    /// Types the trigger, so that the shell waits for its next command.
+    pub(super) fn arm(&mut self) -> io::Result<()> {
+        self.pty.type_silently(self.dialect.trigger())?;
+        match self.dialect.arming() {
+            Arming::Typed => self.begun(),
+            Arming::HandShake => {
+                self.armed = false;
+                write_line(&self.commands, "go")
+            }
+        }
+    }
+
+    /// The shell has read its trigger: it may be given a command, and input shows again.
+    pub(super) fn begun(&mut self) -> io::Result<()> {
+        self.armed = true;
+        self.pty.echo()?;
+        match self.pending.take() {
+            Some((id, body)) => self.hand_over(id, &body),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands the shell a command, as soon as it waits for one.
+    pub(super) fn submit(&mut self, id: u64, command: &str) -> io::Result<()> {
+        let body = self.dialect.body(command);
+        if self.armed {
+            return self.hand_over(id, &body);
+        }
+        self.pending = Some((id, body));
+        Ok(())
+    }
+
+    fn hand_over(&self, id: u64, body: &[u8]) -> io::Result<()> {
+        put(&self.body, body)?;
+        write_line(&self.commands, &id.to_string())
+    }
+
+    pub(super) fn shortcomings(&self) -> Option<&'static str> {
+        self.dialect.shortcomings()
+    }
+}
+
+impl Reports {
+    /// Waits for the shell to say something. Never returns once the pipe is closed: then only
+    /// the end of the process tells. May be dropped and called again.
+    pub(super) async fn arrived(&mut self) {
+        let mut chunk = [0; REPORT_CHUNK_BYTES];
+        loop {
+            let Some(receiver) = &self.receiver else { return std::future::pending().await };
+            if receiver.readable().await.is_err() {
+                self.receiver = None;
+                continue;
+            }
+            match receiver.try_read(&mut chunk) {
+                Ok(0) => self.receiver = None,
+                Ok(length) => {
+                    self.reader.push(&chunk[..length]);
+                    return;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => self.receiver = None,
+            }
+        }
+    }
+}
+
+struct Channels {
+    pty: Pty,
+    commands: OwnedFd,
+    commands_inner: OwnedFd,
+    body: OwnedFd,
+    reports: Receiver,
+    reports_inner: OwnedFd,
+}
+
+impl Channels {
+    fn open(size: Size) -> io::Result<Self> {
+        let pty = Pty::open(size)?;
+        let (commands_inner, commands) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (reports, reports_inner) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&reports, true)?;
+        let body = memfd_create("zareba-body", MemfdFlags::CLOEXEC)?;
+        let reports = Receiver::from_owned_fd(reports)?;
+        Ok(Self { pty, commands, commands_inner, body, reports, reports_inner })
+    }
+}
+
+/// A pipe takes a line this short whole, and the shell has read the one before.
+fn write_line(pipe: &OwnedFd, line: &str) -> io::Result<()> {
+    rustix::io::write(pipe, format!("{line}\n").as_bytes())?;
+    Ok(())
+}
+
+/// Makes `content` what the shell reads from its start. The position is shared with the shell.
+fn put(body: &OwnedFd, content: &[u8]) -> io::Result<()> {
+    rustix::fs::ftruncate(body, 0)?;
+    let mut written = 0;
+    while written < content.len() {
+        written += rustix::io::pwrite(body, &content[written..], written as u64)?;
+    }
+    rustix::fs::seek(body, SeekFrom::Start(0))?;
+    Ok(())
+}
+
+fn search_path(environment: &[(OsString, OsString)]) -> String {
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    path.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())
+}

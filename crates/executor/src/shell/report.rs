@@ -1,0 +1,171 @@
+//! What a shell says on its report pipe.
+//!
+//! A process of the shell's own user can reach that pipe if it tries, so nothing here trusts
+//! what arrives: a record counts only behind the shell's secret, and the buffer is bounded.
+
+/// Fields of a record, the secret included.
+const FIELDS: usize = 6;
+
+/// Longest record worth waiting for; `PATH` and a directory fit many times over.
+const RECORD_MAX_BYTES: usize = 256 * 1024;
+
+/// What a report is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The command with this number ended.
+    Ended(u64),
+    /// The shell was interrupted while it had no command, and has lost its trigger.
+    Interrupted,
+    /// The shell has read its trigger and waits for a command.
+    Begun,
+}
+
+/// What a shell says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// What happened.
+    pub(super) subject: Subject,
+    /// Its exit status.
+    pub(super) status: i64,
+    /// The last background process.
+    pub(super) background: Option<i64>,
+    /// The shell's directory.
+    pub(super) directory: String,
+    /// The shell's search path.
+    pub(super) search_path: String,
+}
+
+/// Cuts a byte stream into reports.
+#[derive(Debug)]
+pub(super) struct ReportReader {
+    token: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl ReportReader {
+    pub(super) fn new(token: &str) -> Self {
+        Self { token: token.as_bytes().to_vec(), buffer: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() > RECORD_MAX_BYTES {
+            // Not ours: our records are short. Start again behind it.
+            self.buffer.clear();
+        }
+    }
+
+    /// The next whole record; what does not carry the secret is passed over.
+    pub(super) fn next(&mut self) -> Option<Report> {
+        loop {
+            let mut ends = memchr::memchr_iter(0, &self.buffer);
+            let first = ends.next()?;
+            if self.buffer[..first] != self.token {
+                self.buffer.drain(..=first);
+                continue;
+            }
+            let last = ends.nth(FIELDS - 2)?;
+            let record: Vec<u8> = self.buffer.drain(..=last).collect();
+            if let Some(report) = parse(&record[first + 1..]) {
+                return Some(report);
+            }
+        }
+    }
+}
+
+/// Reads the fields behind the secret, each ended by NUL.
+fn parse(record: &[u8]) -> Option<Report> {
+    let mut fields = record.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+    let subject = match fields.next()?.as_ref() {
+        "" => Subject::Interrupted,
+        "begun" => Subject::Begun,
+        number => Subject::Ended(number.parse().ok()?),
+    };
+    let status = fields.next()?.parse().ok()?;
+    let background = fields.next()?;
+    Some(Report {
+        subject,
+        status,
+        background: background.parse().ok(),
+        directory: fields.next()?.into_owned(),
+        search_path: fields.next()?.into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(token: &str, fields: [&str; 5]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for field in std::iter::once(token).chain(fields) {
+            bytes.extend_from_slice(field.as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    fn seven() -> Report {
+        Report {
+            subject: Subject::Ended(7),
+            status: 130,
+            background: Some(42),
+            directory: "/tmp/a\nb".to_owned(),
+            search_path: "/bin".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_whichever_way_it_is_cut() {
+        let bytes = record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]);
+        for cut in 0..bytes.len() {
+            let mut reader = ReportReader::new("secret");
+            reader.push(&bytes[..cut]);
+            assert_eq!(reader.next(), None);
+            reader.push(&bytes[cut..]);
+            assert_eq!(reader.next(), Some(seven()));
+            assert_eq!(reader.next(), None);
+        }
+    }
+
+    #[test]
+    fn a_forged_record_is_passed_over_and_the_real_one_behind_it_found() {
+        let mut reader = ReportReader::new("secret");
+        reader.push(&record("guess", ["7", "0", "", "/", "/bin"]));
+        reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
+        assert_eq!(reader.next(), Some(seven()));
+    }
+
+    #[test]
+    fn no_number_means_that_no_command_ended() {
+        let mut reader = ReportReader::new("secret");
+        reader.push(&record("secret", ["", "130", "", "/", "/bin"]));
+        let found = reader.next().map(|report| (report.subject, report.background));
+        assert_eq!(found, Some((Subject::Interrupted, None)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived_and_memory_stays_bounded(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4096), 0..20)
+        ) {
+            let mut reader = ReportReader::new("secret");
+            for chunk in chunks {
+                reader.push(&chunk);
+                while reader.next().is_some() {}
+                prop_assert!(reader.buffer.len() <= RECORD_MAX_BYTES);
+            }
+        }
+
+        #[test]
+        fn garbage_before_a_record_does_not_hide_it(garbage in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = ReportReader::new("secret");
+            reader.push(&garbage);
+            reader.push(&[0]);
+            reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
+            prop_assert_eq!(std::iter::from_fn(|| reader.next()).last(), Some(seven()));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The whole output of a command, kept in a file when it is more than an agent is shown.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use crate::owner::Owner;
+
+/// Below this nothing is ever cut, so nothing needs a file.
+const KEPT_IN_MEMORY_BYTES: usize = 30_000;
+
+/// What one file may take.
+const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Files kept per shell; older ones are removed.
+const FILES_KEPT: usize = 4;
+
+/// Records the output of one command after the other.
+#[derive(Debug)]
+pub(super) struct Spill {
+    directory: PathBuf,
+    prefix: String,
+    owner: Owner,
+    written: u64,
+    memory: Vec<u8>,
+    file: Option<(File, PathBuf)>,
+    kept: VecDeque<PathBuf>,
+    number: u64,
+}
+
+/// What there is of a command's output beside what was shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FullOutput {
+    /// Bytes that the command wrote.
+    pub(super) bytes: u64,
+    /// Where they are, up to the limit of a file.
+    pub(super) file: Option<PathBuf>,
+    /// Bytes beyond that limit, or all that could not be stored.
+    pub(super) dropped: u64,
+}
+
+impl Spill {
+    pub(super) fn new(directory: &Path, prefix: &str, owner: Owner) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            prefix: prefix.to_owned(),
+            owner,
+            written: 0,
+            memory: Vec::new(),
+            file: None,
+            kept: VecDeque::new(),
+            number: 0,
+        }
+    }
+
+    /// Forgets the previous command; its file stays for a while.
+    pub(super) fn start(&mut self) {
+        self.written = 0;
+        self.memory.clear();
+        self.memory.shrink_to(KEPT_IN_MEMORY_BYTES);
+        if let Some((_, path)) = self.file.take() {
+            self.kept.push_back(path);
+        }
+        while self.kept.len() >= FILES_KEPT {
+            if let Some(oldest) = self.kept.pop_front() {
+                let _ = std::fs::remove_file(oldest);
+            }
+        }
+    }
+
+    /// Takes in what programs wrote.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let before = self.written;
+        self.written += bytes.len() as u64;
+        if self.file.is_none() {
+            if self.memory.len() + bytes.len() <= KEPT_IN_MEMORY_BYTES {
+                self.memory.extend_from_slice(bytes);
+                return;
+            }
+            if before == self.memory.len() as u64 {
+                self.move_to_file();
+            }
+        }
+        let room = FILE_MAX_BYTES.saturating_sub(before);
+        let now = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        if let Some((file, path)) = &mut self.file
+            && file.write_all(&bytes[..now]).is_err()
+        {
+            // A full disk costs the copy, never the command.
+            let _ = std::fs::remove_file(path);
+            self.file = None;
+        }
+    }
+
+    fn move_to_file(&mut self) {
+        self.number += 1;
+        let path = self.directory.join(format!("{}-{}.log", self.prefix, self.number));
+        let file = File::options().write(true).create_new(true).open(&path);
+        let Ok(mut file) = file else { return };
+        if self.owner.give(&file).is_ok() && file.write_all(&self.memory).is_ok() {
+            self.file = Some((file, path));
+        } else {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// What there is of the command's output so far.
+    pub(super) fn full_output(&self) -> FullOutput {
+        let stored = if self.file.is_some() { self.written.min(FILE_MAX_BYTES) } else { 0 };
+        FullOutput {
+            bytes: self.written,
+            file: self.file.as_ref().map(|(_, path)| path.clone()),
+            dropped: self.written - stored,
+        }
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        let current = self.file.take().map(|(_, path)| path);
+        for path in self.kept.drain(..).chain(current) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_output_makes_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spill = Spill::new(directory.path(), "default", Owner::Ourselves);
+        spill.push(&[b'x'; KEPT_IN_MEMORY_BYTES]);
+        assert_eq!(spill.full_output().file, None);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn much_output_is_in_the_file_from_its_first_byte() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spill = Spill::new(directory.path(), "default", Owner::Ourselves);
+        let mut expected = Vec::new();
+        for number in 0..10_000 {
+            let line = format!("line {number}\n");
+            spill.push(line.as_bytes());
+            expected.extend_from_slice(line.as_bytes());
+        }
+        let full = spill.full_output();
+        assert_eq!((full.bytes, full.dropped), (expected.len() as u64, 0));
+        assert_eq!(std::fs::read(full.file.unwrap()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_file_stops_at_its_limit_and_the_rest_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spill = Spill::new(directory.path(), "default", Owner::Ourselves);
+        let chunk = vec![b'x'; 1024 * 1024];
+        for _ in 0..65 {
+            spill.push(&chunk);
+        }
+        let full = spill.full_output();
+        assert_eq!((full.bytes, full.dropped), (65 * 1024 * 1024, 1024 * 1024));
+        assert_eq!(full.file.unwrap().metadata().unwrap().len(), FILE_MAX_BYTES);
+    }
+
+    #[test]
+    fn old_files_go_and_none_is_left_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spill = Spill::new(directory.path(), "default", Owner::Ourselves);
+        for _ in 0..10 {
+            spill.start();
+            spill.push(&[b'x'; 2 * KEPT_IN_MEMORY_BYTES]);
+        }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), FILES_KEPT);
+        drop(spill);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

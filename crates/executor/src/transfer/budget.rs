@@ -1,0 +1,106 @@
+//! What one archive may grow to.
+
+use zareba_wire::TransferError;
+
+use super::failure::bad_archive;
+
+/// The caps on an archive that is unpacked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArchiveLimits {
+    /// Entries at the most.
+    pub(super) entries: u64,
+    /// Bytes of content at the most.
+    pub(super) bytes: u64,
+    /// Content may be this many times the size of the archive.
+    pub(super) ratio: u64,
+    /// Up to here the ratio does not count: small archives of empty text pack very well.
+    pub(super) ratio_free_bytes: u64,
+}
+
+impl ArchiveLimits {
+    /// The caps in force for uploads.
+    pub(super) const UPLOAD: Self = Self {
+        entries: 100_000,
+        bytes: 64 << 30,
+        ratio: 200,
+        ratio_free_bytes: 16 << 20,
+    };
+
+    /// The budget of one archive of this size.
+    pub(super) fn budget(&self, archive_bytes: u64) -> Budget {
+        let by_ratio = archive_bytes
+            .saturating_mul(self.ratio)
+            .max(self.ratio_free_bytes);
+        Budget {
+            limits: *self,
+            archive_bytes,
+            entries: 0,
+            bytes_left: by_ratio.min(self.bytes),
+            packed_left: archive_bytes,
+        }
+    }
+}
+
+/// What is left for one archive; every entry and every byte is charged before it is written.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limits: ArchiveLimits,
+    archive_bytes: u64,
+    entries: u64,
+    bytes_left: u64,
+    packed_left: u64,
+}
+
+impl Budget {
+    /// The size of the archive itself.
+    pub(super) fn archive_bytes(&self) -> u64 {
+        self.archive_bytes
+    }
+
+    /// Refuses an archive that announces too many entries, before the first is unpacked.
+    pub(super) fn announce(&self, entries: u64) -> Result<(), TransferError> {
+        if entries > self.limits.entries {
+            return Err(bad_archive(format!(
+                "archive has more than {} entries",
+                self.limits.entries
+            )));
+        }
+        Ok(())
+    }
+
+    /// Charges one entry.
+    pub(super) fn charge_entry(&mut self) -> Result<(), TransferError> {
+        self.entries += 1;
+        self.announce(self.entries)
+    }
+
+    /// Charges content that is about to be written.
+    pub(super) fn charge_bytes(&mut self, bytes: u64) -> Result<(), TransferError> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None if self.archive_bytes.saturating_mul(self.limits.ratio) < self.limits.bytes => {
+                Err(bad_archive(format!(
+                    "archive unpacks to more than {} times its size",
+                    self.limits.ratio
+                )))
+            }
+            None => Err(bad_archive(format!(
+                "archive unpacks to more than {} bytes",
+                self.limits.bytes
+            ))),
+        }
+    }
+
+    /// Charges the packed form of an entry: entries that share bytes add up to more than the
+    /// archive is long, and are the trick behind the worst archive bombs.
+    pub(super) fn charge_packed(&mut self, bytes: u64) -> Result<(), TransferError> {
+        self.packed_left = self
+            .packed_left
+            .checked_sub(bytes)
+            .ok_or_else(|| bad_archive("archive has entries that overlap"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! Where an archive is unpacked before anyone sees it: a hidden directory in the destination.
+//!
+//! Nothing is created through a link, because links are created last; nothing replaces anything,
+//! so a name that comes twice is noticed. Dropping the staging removes all of it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{Read, Write},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, Gid, Mode, OFlags, Uid},
+    io::Errno,
+};
+use zareba_wire::TransferError;
+
+use super::{
+    beneath::{Links, hidden_name, remove_tree},
+    budget::Budget,
+    destination::{DIRECTORY_MODE, Destination, give, make_directory},
+    entry_path::EntryPath,
+    failure::{bad_entry, os_error},
+    merge::merge,
+    spool::PERMISSION_BITS,
+};
+
+/// Bytes copied at a time.
+const COPY_BYTES: usize = 64 * 1024;
+/// A directory's owner can always use it, or nobody could merge or remove it.
+const DIRECTORY_MODE_MIN: u32 = 0o700;
+
+/// An archive being unpacked.
+#[derive(Debug)]
+pub(super) struct Staging<'a> {
+    destination: &'a Destination,
+    name: OsString,
+    root: OwnedFd,
+    links: Vec<(EntryPath, OsString)>,
+    /// The directory of the entry before, which most often is the next entry's too.
+    recent: Option<(PathBuf, OwnedFd)>,
+}
+
+impl<'a> Staging<'a> {
+    /// Makes an empty one.
+    pub(super) fn create(destination: &'a Destination) -> Result<Self, TransferError> {
+        let name = hidden_name();
+        let root = make_directory(&destination.directory, Path::new(&name), 0o700, None)
+            .map_err(|error| os_error(error, &destination.path))?;
+        Ok(Self {
+            destination,
+            name,
+            root,
+            links: Vec::new(),
+            recent: None,
+        })
+    }
+
+    /// Makes a directory, or sets the mode of one that an earlier entry implied.
+    pub(super) fn add_directory(
+        &mut self,
+        path: &EntryPath,
+        mode: u32,
+    ) -> Result<(), TransferError> {
+        if path.is_root() {
+            return Ok(());
+        }
+        let mode = Mode::from_raw_mode(mode & PERMISSION_BITS | DIRECTORY_MODE_MIN);
+        let made = self
+            .enter(path.as_path())
+            .and_then(|made| rustix::fs::fchmod(made, mode));
+        made.map_err(|error| self.failure(path, error))
+    }
+
+    /// Writes a file.
+    pub(super) fn add_file(
+        &mut self,
+        path: &EntryPath,
+        mode: u32,
+        content: &mut dyn Read,
+        budget: &mut Budget,
+    ) -> Result<(), TransferError> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let private = Mode::RUSR | Mode::WUSR;
+        let opened = self
+            .parent_of(path)
+            .and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, private));
+        let mut file = File::from(opened.map_err(|error| self.failure(path, error))?);
+        let mut buffer = vec![0; COPY_BYTES];
+        loop {
+            let read = match content.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(bad_entry(bytes_of(path), format!("is corrupt: {error}")));
+                }
+            };
+            budget.charge_bytes(read as u64)?;
+            file.write_all(&buffer[..read])
+                .map_err(|error| os_error(error, &self.final_path(path)))?;
+        }
+        give(&file, self.destination.owner)
+            .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & PERMISSION_BITS)))
+            .map_err(|error| os_error(error, &self.final_path(path)))
+    }
+
+    /// Gives a second name to a file of the same archive.
+    pub(super) fn add_hard_link(
+        &mut self,
+        path: &EntryPath,
+        target: &EntryPath,
+    ) -> Result<(), TransferError> {
+        let missing = "is a hard link to something that is not an earlier file of the archive";
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = target.as_path().parent().unwrap_or(Path::new(""));
+        let from = super::beneath::open(&self.root, parent, flags, Links::Refused)
+            .map_err(|_| bad_entry(bytes_of(path), missing))?;
+        let Some(from_name) = target.as_path().file_name() else {
+            return Err(bad_entry(bytes_of(path), missing));
+        };
+        let linked = self.parent_of(path).and_then(|(parent, name)| {
+            rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty())
+        });
+        linked.map_err(|error| match error {
+            Errno::NOENT | Errno::PERM => bad_entry(bytes_of(path), missing),
+            error => self.failure(path, error),
+        })
+    }
+
+    /// Notes a link, which is made when everything else is in place.
+    pub(super) fn add_link(&mut self, path: EntryPath, target: &[u8]) -> Result<(), TransferError> {
+        path.check_link(target)?;
+        self.links
+            .push((path, OsStr::from_bytes(target).to_owned()));
+        Ok(())
+    }
+
+    /// Makes the links and moves everything to where it belongs, over what was there before.
+    pub(super) fn publish(mut self) -> Result<(), TransferError> {
+        // A link that is moved through another link would start somewhere else than it was
+        // checked for, so an archive with links is merged into real directories only.
+        let links = if self.links.is_empty() {
+            Links::Inside
+        } else {
+            Links::Refused
+        };
+        for (path, target) in std::mem::take(&mut self.links) {
+            self.make_link(&path, &target)
+                .map_err(|error| self.failure(&path, error))?;
+        }
+        merge(&self.root, self.destination, links)
+    }
+
+    fn make_link(&mut self, path: &EntryPath, target: &OsStr) -> Result<(), Errno> {
+        let owner = self.destination.owner;
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::symlinkat(target, parent, name)?;
+        if let Some((uid, gid)) = owner {
+            let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+            rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(())
+    }
+
+    /// The open directory that an entry is in, and the entry's own name.
+    fn parent_of<'p>(&mut self, path: &'p EntryPath) -> Result<(&OwnedFd, &'p OsStr), Errno> {
+        // Only the archive's root has no name, and it is there already.
+        let name = path.as_path().file_name().ok_or(Errno::EXIST)?;
+        let parent = path.as_path().parent().unwrap_or(Path::new(""));
+        Ok((self.enter(parent)?, name))
+    }
+
+    /// Opens a directory, making what is missing, one name at a time and through no link.
+    fn enter(&mut self, path: &Path) -> Result<&OwnedFd, Errno> {
+        if path.as_os_str().is_empty() {
+            return Ok(&self.root);
+        }
+        if self
+            .recent
+            .as_ref()
+            .is_none_or(|(recent, _)| recent != path)
+        {
+            let directory = self.walk_to(path)?;
+            self.recent = Some((path.to_path_buf(), directory));
+        }
+        self.recent
+            .as_ref()
+            .map(|(_, directory)| directory)
+            .ok_or(Errno::NOENT)
+    }
+
+    fn walk_to(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut reached: Option<OwnedFd> = None;
+        for name in path.components() {
+            let name = Path::new(name.as_os_str());
+            let parent = reached.as_ref().unwrap_or(&self.root);
+            let made = make_directory(parent, name, DIRECTORY_MODE, self.destination.owner);
+            reached = Some(match made {
+                Err(Errno::EXIST) => rustix::fs::openat(parent, name, flags, Mode::empty())?,
+                other => other?,
+            });
+        }
+        reached.ok_or(Errno::NOENT)
+    }
+
+    fn failure(&self, path: &EntryPath, error: Errno) -> TransferError {
+        match error {
+            Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => {
+                bad_entry(bytes_of(path), "has a name that another entry has taken")
+            }
+            error => os_error(error, &self.final_path(path)),
+        }
+    }
+
+    fn final_path(&self, path: &EntryPath) -> PathBuf {
+        self.destination.path.join(path.as_path())
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = remove_tree(&self.destination.directory, &self.name) {
+            let directory = self.destination.path.join(&self.name);
+            tracing::warn!(%error, directory = %directory.display(), "cannot remove staging");
+        }
+    }
+}
+
+fn bytes_of(path: &EntryPath) -> &[u8] {
+    path.as_path().as_os_str().as_bytes()
+}

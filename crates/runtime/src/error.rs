@@ -1,0 +1,105 @@
+//! Why a runtime could not do what it was asked for.
+
+use std::time::Duration;
+
+use zareba_protocol::ErrorClass;
+
+use crate::SandboxId;
+
+/// Why a runtime could not do what it was asked for.
+///
+/// A command that fails is not among these: that is an observation. Each variant names what
+/// was attempted and on what; the cause, when there is one, is the error's source.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The sandbox could not be started.
+    #[error("cannot start a sandbox with the runtime `{runtime}`")]
+    Start {
+        /// Which backend.
+        runtime: &'static str,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It was not ready in time.
+    #[error("the sandbox `{sandbox}` was not ready within {waited:?}")]
+    NotReady {
+        /// Which sandbox.
+        sandbox: SandboxId,
+        /// How long we waited.
+        waited: Duration,
+    },
+    /// There is no such sandbox.
+    #[error("there is no sandbox `{sandbox}`")]
+    NotFound {
+        /// Which sandbox.
+        sandbox: SandboxId,
+    },
+    /// The executor cannot be reached, or went away in the middle.
+    #[error("the executor of the sandbox `{sandbox}` is gone")]
+    Disconnected {
+        /// Which sandbox.
+        sandbox: SandboxId,
+        /// What went wrong, when that is known.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// An action was not answered in time.
+    #[error("the action was not answered within {waited:?}")]
+    Timeout {
+        /// How long we waited.
+        waited: Duration,
+    },
+    /// Files could not be moved in or out.
+    #[error("cannot copy `{path}`")]
+    Copy {
+        /// Which file or directory.
+        path: String,
+        /// How the error counts.
+        class: ErrorClass,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The backend cannot do that.
+    #[error("the runtime `{runtime}` cannot {deed}")]
+    Unsupported {
+        /// Which backend.
+        runtime: &'static str,
+        /// What it was asked for, as a verb phrase.
+        deed: &'static str,
+    },
+    /// The request makes no sense.
+    #[error("{message}")]
+    Invalid {
+        /// What was wrong and what to do.
+        message: String,
+    },
+    /// The sandbox is closed.
+    #[error("the sandbox `{sandbox}` is closed")]
+    Closed {
+        /// Which sandbox.
+        sandbox: SandboxId,
+    },
+    /// We broke our own promise.
+    #[error("cannot {deed}")]
+    Internal {
+        /// What was attempted, as a verb phrase.
+        deed: &'static str,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl RuntimeError {
+    /// The class that callers act on, the same over HTTP and in every SDK.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Start { .. } | Self::Internal { .. } => ErrorClass::Internal,
+            Self::NotReady { .. } | Self::Timeout { .. } => ErrorClass::Timeout,
+            Self::NotFound { .. } | Self::Closed { .. } => ErrorClass::NotFound,
+            Self::Disconnected { .. } => ErrorClass::Disconnected,
+            Self::Copy { class, .. } => *class,
+            Self::Unsupported { .. } => ErrorClass::Unsupported,
+            Self::Invalid { .. } => ErrorClass::Invalid,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The contract of a place to run: [`Runtime`] makes sandboxes, [`Sandbox`] is one.
+//!
+//! A backend finds a place and starts the executor there; it never interprets an action, which
+//! is why there is no method per action kind. What a backend cannot do it says by
+//! [`Capabilities`] and, when it is asked all the same, by an error of class `unsupported`.
+//! The conformance suite in `zareba-testkit` holds every backend to this page.
+#![deny(missing_docs)]
+
+mod error;
+mod sandbox;
+mod spec;
+mod status;
+
+pub use error::RuntimeError;
+pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
+pub use spec::{Capabilities, Isolation, SandboxId, SandboxSpec, Support};
+pub use status::{StatusCallback, StatusUpdate, Statuses};

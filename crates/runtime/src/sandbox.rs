@@ -1,0 +1,117 @@
+//! The two traits: what makes sandboxes, and a sandbox.
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
+use zareba_wire::BoxFuture;
+
+use crate::{Capabilities, RuntimeError, SandboxId, SandboxSpec};
+
+/// A frozen state of a sandbox's files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CheckpointId(pub String);
+
+/// A port inside a sandbox and where it is reached from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarded {
+    /// The port that a program inside listens on.
+    pub inside: u16,
+    /// The address to connect to.
+    pub outside: SocketAddr,
+}
+
+/// Finds a place to run and starts the executor there; one implementation per backend.
+pub trait Runtime: Send + Sync {
+    /// The backend's name, as configuration spells it.
+    fn name(&self) -> &'static str;
+
+    /// What it can promise on this machine.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes a sandbox and returns once it can run actions. Dropping the future half-way leaves
+    /// nothing behind: the backend owns the clean-up.
+    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>>;
+
+    /// Finds a running sandbox again.
+    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        let _ = sandbox;
+        unsupported(self.name(), "find a sandbox again")
+    }
+}
+
+/// A running place.
+///
+/// Every method may be called from many tasks at once. Actions on one shell run in the order
+/// in which they were asked for, on different shells at once. Dropping the last handle closes
+/// the sandbox unless the backend promises that it lives on.
+pub trait Sandbox: Send + Sync {
+    /// Its name.
+    fn id(&self) -> &SandboxId;
+
+    /// The backend's name.
+    fn runtime(&self) -> &'static str;
+
+    /// How it is now.
+    fn status(&self) -> RuntimeStatus;
+
+    /// The directory to work in, as programs inside see it.
+    fn workspace(&self) -> &Path;
+
+    /// Runs one action. Dropping the future leaves a command running, as after a timeout.
+    fn run_action(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>>;
+
+    /// Copies a file or a directory of this machine into a directory inside, which is made when
+    /// missing. A directory keeps its name.
+    fn copy_to<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
+    /// Copies what a directory inside holds, or one file, into a directory of this machine.
+    fn copy_from<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
+    /// Names in a directory inside: directories first, with a slash behind, then files.
+    fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, RuntimeError>>;
+
+    /// Sets variables in the default shell, and in the start-up file of shells to come.
+    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>>;
+
+    /// Ports inside that can be reached from here.
+    fn ports(&self) -> Vec<Forwarded>;
+
+    /// Freezes every process inside.
+    fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        unsupported(self.runtime(), "pause a sandbox")
+    }
+
+    /// Lets them go on.
+    fn resume(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        unsupported(self.runtime(), "resume a sandbox")
+    }
+
+    /// Seals the files as they are now.
+    fn checkpoint(&self) -> BoxFuture<'_, Result<CheckpointId, RuntimeError>> {
+        unsupported(self.runtime(), "checkpoint a sandbox")
+    }
+
+    /// Puts the files back to a sealed state.
+    fn rollback(&self, checkpoint: &CheckpointId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let _ = checkpoint;
+        unsupported(self.runtime(), "roll a sandbox back")
+    }
+
+    /// Makes a second sandbox with the same files.
+    fn fork(&self) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        unsupported(self.runtime(), "fork a sandbox")
+    }
+
+    /// Ends it with everything that runs inside. Closing twice is no error.
+    fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
+}
+
+fn unsupported<'a, T: 'a>(
+    runtime: &'static str,
+    deed: &'static str,
+) -> BoxFuture<'a, Result<T, RuntimeError>>
+where
+    T: Send,
+{
+    Box::pin(std::future::ready(Err(RuntimeError::Unsupported { runtime, deed })))
+}

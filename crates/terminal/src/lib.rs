@@ -1,0 +1,19 @@
+//! Terminal processes: a pseudo-terminal, the process on it, and what a person would see there.
+//!
+//! * [`Pty`] is an open terminal pair; [`Spawn`] starts a program on it as session leader.
+//! * [`Child`] is that program, known by a process descriptor and not by its number.
+//! * [`Screen`] turns the bytes that programs write into the text a person would see.
+//!
+//! The crate knows nothing of shells, commands or observations. It is one of the two crates
+//! that may hold `unsafe`, and keeps it in `sys`.
+
+mod child;
+mod pty;
+mod screen;
+mod spawn;
+mod sys;
+
+pub use child::{Child, ExitReason};
+pub use pty::{Pty, Size};
+pub use screen::{Limits, Rendered, Screen};
+pub use spawn::{Credentials, ExtraFd, Spawn, SpawnError};

@@ -1,0 +1,1 @@
+//! Fixtures and the conformance suite every backend must pass.

@@ -1,0 +1,23 @@
+//! Carries the protocol between host and sandbox: HTTP on a Unix socket or TCP, both ends.
+//!
+//! The routes, status codes and texts are those of the OpenHands V0 action execution server, so
+//! that its client works unchanged. [`server`] puts an [`ActionService`] behind a listener,
+//! [`client`] talks to one, [`viewer`] shows single files to a browser on the same machine.
+//! Nothing here interprets an action: bytes become typed values and go on.
+#![deny(missing_docs)]
+
+mod endpoint;
+mod key;
+mod multipart;
+mod service;
+
+pub mod client;
+pub mod server;
+pub mod viewer;
+
+pub use endpoint::Endpoint;
+pub use key::{InvalidKey, SessionKey};
+pub use service::{
+    ActionService, ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
+    UploadTreatment,
+};

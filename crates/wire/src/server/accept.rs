@@ -1,0 +1,264 @@
+//! The accept loop: who may hold a connection, what happens when there are too many, and how
+//! everything ends.
+//!
+//! One task runs the loop and owns all connection tasks, one per connection; nothing else is
+//! spawned. At shutdown it stops accepting, asks every connection to finish its request, and
+//! aborts those that have not done so when the drain deadline passes.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fs::File,
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+    task::JoinSet,
+};
+
+use super::{
+    limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, LIVENESS_RESERVE, ServerLimits},
+    listener::{Accepted, Listener},
+    stall::StallGuard,
+};
+
+/// How long the loop leaves the listener alone when the system is out of descriptors or memory.
+const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Answers requests; one value serves all connections.
+pub(crate) trait Respond: Send + Sync + 'static {
+    /// Must not panic. Dropped when the client goes away.
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+        admission: Admission,
+    ) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// How welcome a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Everything may be asked for.
+    Full,
+    /// There are too many others: only the public routes answer.
+    LivenessOnly,
+}
+
+/// Serves connections until `shutdown` is ready and everything under way has ended.
+pub(crate) async fn accept_until<R: Respond>(
+    listener: &Listener,
+    responder: Arc<R>,
+    limits: &ServerLimits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (drain, draining) = watch::channel(false);
+    let census = Arc::new(Mutex::new(Census::default()));
+    let mut connections = JoinSet::new();
+    let mut reserve = ReserveDescriptor::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok(accepted) => {
+                let peer = accepted.peer();
+                // Without a place the connection is dropped here, which closes it.
+                if let Some(place) = Place::take(&census, peer, limits) {
+                    let talk = Talk {
+                        place,
+                        limits: limits.clone(),
+                        draining: draining.clone(),
+                    };
+                    connections.spawn(talk.with(accepted, Arc::clone(&responder)));
+                }
+            }
+            Err(error) if is_about_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections, backing off");
+                reserve.shed_one(listener).await;
+                tokio::time::sleep(ACCEPT_BACK_OFF).await;
+            }
+        }
+    }
+    drain.send_replace(true);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(limits.drain, finished).await.is_err() {
+        tracing::warn!(
+            left = connections.len(),
+            "drain deadline passed, closing connections"
+        );
+    }
+    connections.shutdown().await;
+}
+
+/// The connection failed before it was accepted; the next one may be fine.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+impl Accepted {
+    /// Unix sockets have one owner and count as one peer.
+    fn peer(&self) -> IpAddr {
+        match self {
+            Self::Tcp(_, address) => address.ip().to_canonical(),
+            Self::Unix(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        }
+    }
+}
+
+/// How many connections there are, in all and by peer.
+#[derive(Default)]
+struct Census {
+    full: usize,
+    liveness_only: usize,
+    peers: HashMap<IpAddr, usize>,
+}
+
+/// A connection's place in the census, given back on drop.
+struct Place {
+    census: Arc<Mutex<Census>>,
+    peer: IpAddr,
+    admission: Admission,
+}
+
+impl Place {
+    fn take(census: &Arc<Mutex<Census>>, peer: IpAddr, limits: &ServerLimits) -> Option<Self> {
+        let mut counted = locked(census);
+        let of_peer = counted.peers.get(&peer).copied().unwrap_or(0);
+        let admission = if counted.full < limits.connections && of_peer < limits.peer_connections {
+            counted.full += 1;
+            *counted.peers.entry(peer).or_insert(0) += 1;
+            Admission::Full
+        } else if counted.liveness_only < LIVENESS_RESERVE {
+            counted.liveness_only += 1;
+            Admission::LivenessOnly
+        } else {
+            return None;
+        };
+        Some(Self {
+            census: Arc::clone(census),
+            peer,
+            admission,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counted = locked(&self.census);
+        match self.admission {
+            Admission::LivenessOnly => counted.liveness_only -= 1,
+            Admission::Full => {
+                counted.full -= 1;
+                if let Some(of_peer) = counted.peers.get_mut(&self.peer) {
+                    *of_peer -= 1;
+                    if *of_peer == 0 {
+                        counted.peers.remove(&self.peer);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The counts are right even if a holder panicked: each change is a single step.
+fn locked(census: &Mutex<Census>) -> MutexGuard<'_, Census> {
+    census.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one connection task holds.
+struct Talk {
+    place: Place,
+    limits: ServerLimits,
+    draining: watch::Receiver<bool>,
+}
+
+impl Talk {
+    async fn with<R: Respond>(self, accepted: Accepted, responder: Arc<R>) {
+        match accepted {
+            Accepted::Tcp(stream, _) => {
+                // Answers are small and awaited: do not hold them back to fill a packet.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
+                }
+                self.run(stream, responder).await;
+            }
+            Accepted::Unix(stream) => self.run(stream, responder).await,
+        }
+    }
+
+    async fn run<I, R>(mut self, io: I, responder: Arc<R>)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send,
+        R: Respond,
+    {
+        let admission = self.place.admission;
+        let service = service_fn(move |request| {
+            let responder = Arc::clone(&responder);
+            async move { Ok::<_, Infallible>(responder.respond(request, admission).await) }
+        });
+        let io = TokioIo::new(StallGuard::new(io, self.limits.write_stall));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(self.limits.header_timeout)
+                .max_header_size(HEADER_BYTES_MAX)
+                .max_buf_size(CONNECTION_BUFFER_BYTES)
+                .serve_connection(io, service)
+        );
+        let drain_begins = async {
+            // The value is a lock, which must not be held across an await. An error means that
+            // the loop is gone, and then it is time to go as well.
+            drop(self.draining.wait_for(|draining| *draining).await);
+        };
+        let outcome = tokio::select! {
+            outcome = connection.as_mut() => outcome,
+            () = drain_begins => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+}
+
+/// A descriptor that is given up when there are none left, so that waiting clients can be
+/// hung up on instead of hanging in the backlog.
+struct ReserveDescriptor(Option<File>);
+
+impl ReserveDescriptor {
+    fn new() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    async fn shed_one(&mut self, listener: &Listener) {
+        if self.0.take().is_some() {
+            let shed = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
+            drop(shed);
+        }
+        *self = Self::new();
+    }
+}

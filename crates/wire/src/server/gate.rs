@@ -1,0 +1,243 @@
+//! What a request must pass before a handler sees it, and the net under every handler.
+
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use futures_util::FutureExt as _;
+use http::{
+    HeaderMap, HeaderValue, Request, StatusCode, Uri,
+    header::{HOST, ORIGIN},
+};
+use hyper::body::Incoming;
+use tower::Service as _;
+
+use super::{
+    OpenAccess, ServerOptions,
+    accept::{Admission, Respond},
+    answer::{Refusal, harden},
+    handlers::Surface,
+    limits::URI_BYTES_MAX,
+    routes::{Access, RouteTable},
+};
+use crate::{
+    ActionService, Endpoint,
+    key::{KEY_HEADER, KeyDigest},
+};
+
+/// Everything between a connection and the handlers.
+pub(super) struct Gate {
+    router: Router,
+    public_paths: Vec<&'static str>,
+    visitors: Visitors,
+}
+
+/// Who may come in.
+enum Visitors {
+    /// Whoever has the key. What a browser would send is of no interest: no page has the key.
+    Keyed(KeyDigest),
+    /// Whoever is on this machine, but no web page from elsewhere: neither by posting across
+    /// sites nor through a name that was made to point here.
+    Loopback,
+    /// Whoever reaches the port. Names cannot be checked, since the caller's name for us is
+    /// unknown; pages from elsewhere still give themselves away by their origin.
+    Anyone,
+    /// Whoever may open the Unix socket, which no browser can.
+    SocketOwner,
+}
+
+impl Gate {
+    pub(super) fn new(
+        service: Arc<dyn ActionService>,
+        options: ServerOptions,
+        endpoint: &Endpoint,
+    ) -> Self {
+        let visitors = match (&options.session_key, endpoint, options.open_access) {
+            (Some(key), _, _) => Visitors::Keyed(key.digest()),
+            (None, Endpoint::Unix(_), _) => Visitors::SocketOwner,
+            (None, Endpoint::Tcp(address), OpenAccess::Acknowledged)
+                if !address.ip().to_canonical().is_loopback() =>
+            {
+                Visitors::Anyone
+            }
+            (None, Endpoint::Tcp(_), _) => Visitors::Loopback,
+        };
+        let table = RouteTable::contract();
+        let public_paths = table
+            .routes()
+            .iter()
+            .filter(|route| route.access == Access::Public)
+            .map(|route| route.path)
+            .collect();
+        let router = table.into_router(Arc::new(Surface::new(service, options.limits)));
+        Self {
+            router,
+            public_paths,
+            visitors,
+        }
+    }
+
+    /// Decided on the head alone: nothing of the body is read for those who are turned away.
+    fn examine(&self, request: &Request<Incoming>, admission: Admission) -> Result<(), Refusal> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let uri_bytes = uri
+            .path_and_query()
+            .map_or(0, |target| target.as_str().len());
+        if uri_bytes > URI_BYTES_MAX {
+            let detail = format!("the URI is longer than the limit of {URI_BYTES_MAX} bytes");
+            return Err(Refusal::new(StatusCode::URI_TOO_LONG, detail));
+        }
+        // Whatever is not declared public is closed, unknown paths included.
+        let is_public = self.public_paths.contains(&uri.path());
+        if admission == Admission::LivenessOnly && !is_public {
+            return Err(Refusal::overloaded());
+        }
+        match &self.visitors {
+            Visitors::Keyed(key) if is_public || key.admits(headers.get(KEY_HEADER)) => Ok(()),
+            Visitors::Keyed(_) => Err(Refusal::new(StatusCode::FORBIDDEN, "Invalid API Key")),
+            Visitors::Loopback => {
+                require_loopback_host(uri, headers)?;
+                require_loopback_origin(headers)
+            }
+            Visitors::Anyone => require_loopback_origin(headers),
+            Visitors::SocketOwner => Ok(()),
+        }
+    }
+
+    /// One request's panic is its own affair: it is answered, and everything else goes on.
+    async fn handle(&self, request: Request<Incoming>) -> Response {
+        let path = request.uri().path().to_owned();
+        let mut router = self.router.clone();
+        let handled = AssertUnwindSafe(async { router.call(request.map(Body::new)).await });
+        match handled.catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Err(_) => {
+                tracing::error!(path, "a handler panicked");
+                Refusal::unexpected().into_response()
+            }
+        }
+    }
+}
+
+impl Respond for Gate {
+    async fn respond(&self, request: Request<Incoming>, admission: Admission) -> Response {
+        let mut response = match self.examine(&request, admission) {
+            Ok(()) => self.handle(request).await,
+            Err(refusal) => {
+                let status = refusal.status.as_u16();
+                tracing::info!(path = request.uri().path(), status, "request turned away");
+                refusal.into_response()
+            }
+        };
+        harden(&mut response);
+        response
+    }
+}
+
+fn require_loopback_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    if host_is_loopback(uri, headers) {
+        return Ok(());
+    }
+    let detail = "without a session key, the Host must be `localhost` or a loopback address";
+    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail))
+}
+
+fn require_loopback_origin(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get_all(ORIGIN).iter().all(is_loopback_origin) {
+        return Ok(());
+    }
+    let detail = "without a session key, requests from pages of other hosts are refused";
+    Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// Both the `Host` header, exactly one, and an absolute target must name this machine.
+pub(crate) fn host_is_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    host.to_str().is_ok_and(names_loopback)
+        && uri
+            .authority()
+            .is_none_or(|authority| names_loopback(authority.as_str()))
+}
+
+fn is_loopback_origin(origin: &HeaderValue) -> bool {
+    let Ok(origin) = origin.to_str() else {
+        return false;
+    };
+    let authority = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(names_loopback)
+}
+
+/// Whether `host[:port]` is this machine by a name that no resolver can be made to change.
+fn names_loopback(authority: &str) -> bool {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, port)) => (
+                host,
+                port.strip_prefix(':').or(port.is_empty().then_some("")),
+            ),
+            None => return false,
+        },
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, Some("")),
+        },
+    };
+    let port_is_fine = port.is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok());
+    let is_address = host
+        .parse::<IpAddr>()
+        .is_ok_and(|address| address.is_loopback());
+    port_is_fine && (is_address || host.eq_ignore_ascii_case("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fixed_names_of_this_machine_are_loopback() {
+        for (authority, expected) in [
+            ("localhost", true),
+            ("LOCALHOST:3000", true),
+            ("127.0.0.1:3000", true),
+            ("127.9.8.7", true),
+            ("[::1]:3000", true),
+            ("[::1]", true),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example:80", false),
+            ("evil.example", false),
+            ("user@localhost", false),
+            ("localhost:port", false),
+            ("localhost:1:2", false),
+            ("[::1", false),
+            ("[::1]x", false),
+            ("10.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(names_loopback(authority), expected, "{authority:?}");
+        }
+    }
+
+    #[test]
+    fn origins_need_a_web_scheme_and_a_loopback_host() {
+        for (origin, expected) in [
+            ("http://localhost:3000", true),
+            ("https://127.0.0.1", true),
+            ("null", false),
+            ("http://evil.example", false),
+            ("file://localhost", false),
+            ("http://localhost/", false),
+            ("", false),
+        ] {
+            let origin = HeaderValue::from_static(origin);
+            assert_eq!(is_loopback_origin(&origin), expected, "{origin:?}");
+        }
+    }
+}

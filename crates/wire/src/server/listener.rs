@@ -1,0 +1,113 @@
+//! Taking a socket: TCP, or Unix with nobody else's socket harmed.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+use super::unix_socket::OwnedSocket;
+use crate::Endpoint;
+
+/// Why a server could not take its socket.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Anyone who reaches the port could run commands.
+    #[error("refusing to listen on `{address}` without a session key")]
+    OpenToNetwork {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// A server answers there.
+    #[error("another server listens on `{}`", path.display())]
+    SocketInUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something is there that is not a socket and must not be removed.
+    #[error("`{}` exists and is not a socket", path.display())]
+    NotASocket {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot listen on `{endpoint}`")]
+    Listen {
+        /// What was asked for.
+        endpoint: Endpoint,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A socket that connections arrive on.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: Socket,
+    endpoint: Endpoint,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(OwnedSocket),
+}
+
+/// A connection that was accepted.
+pub(crate) enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Must be called inside a runtime. Without `guarded`, TCP stays on loopback.
+    pub(crate) fn bind(endpoint: &Endpoint, guarded: bool) -> Result<Self, BindError> {
+        match endpoint {
+            Endpoint::Tcp(address) => {
+                if !guarded && !address.ip().to_canonical().is_loopback() {
+                    return Err(BindError::OpenToNetwork { address: *address });
+                }
+                Self::bind_tcp(*address).map_err(|source| BindError::Listen {
+                    endpoint: endpoint.clone(),
+                    source,
+                })
+            }
+            Endpoint::Unix(path) => {
+                let socket = Socket::Unix(OwnedSocket::bind(path)?);
+                Ok(Self {
+                    socket,
+                    endpoint: endpoint.clone(),
+                })
+            }
+        }
+    }
+
+    fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+        };
+        // A restarted server takes its port back at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(1024)?;
+        let endpoint = Endpoint::Tcp(listener.local_addr()?);
+        Ok(Self {
+            socket: Socket::Tcp(listener),
+            endpoint,
+        })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        match &self.socket {
+            Socket::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok(Accepted::Tcp(stream, peer))
+            }
+            Socket::Unix(socket) => Ok(Accepted::Unix(socket.accept().await?)),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The list of routes. There is one way to add one, and it asks who may use it.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    handler::Handler,
+    response::{IntoResponse as _, Response},
+    routing::{MethodFilter, on},
+};
+use http::{Method, StatusCode};
+
+use super::{
+    answer::Refusal,
+    handlers::{self, Surface},
+    transfer,
+};
+
+/// Who may use a route when the server has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everyone, by contract. The route must change nothing and tell nothing of the workspace.
+    Public,
+    /// Those who send the session key.
+    SessionKey,
+}
+
+/// One route of the contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The method it answers.
+    pub method: Method,
+    /// Its path, without parameters.
+    pub path: &'static str,
+    /// Who may use it.
+    pub access: Access,
+}
+
+/// Every route that a server has. Whatever is not listed needs the key and is then not found.
+pub fn routes() -> Vec<Route> {
+    RouteTable::contract().routes
+}
+
+/// The routes, listed and built at once, so that neither can be without the other.
+pub(super) struct RouteTable {
+    router: Router<Arc<Surface>>,
+    routes: Vec<Route>,
+}
+
+impl RouteTable {
+    pub(super) fn contract() -> Self {
+        use Access::{Public, SessionKey};
+        Self {
+            router: Router::new(),
+            routes: Vec::new(),
+        }
+        .get("/alive", Public, handlers::alive)
+        .get("/server_info", Public, handlers::server_info)
+        .post("/execute_action", SessionKey, handlers::execute_action)
+        .post("/list_files", SessionKey, handlers::list_files)
+        .post("/upload_file", SessionKey, transfer::upload_file)
+        .get("/download_files", SessionKey, transfer::download_files)
+        .get(
+            "/vscode/connection_token",
+            SessionKey,
+            handlers::vscode_connection_token,
+        )
+        .post(
+            "/update_mcp_server",
+            SessionKey,
+            handlers::update_mcp_server,
+        )
+    }
+
+    pub(super) fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    pub(super) fn into_router(self, surface: Arc<Surface>) -> Router {
+        self.router
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            .with_state(surface)
+    }
+
+    fn get<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Surface>>,
+        T: 'static,
+    {
+        self.add(Method::GET, MethodFilter::GET, path, access, handler)
+    }
+
+    fn post<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Surface>>,
+        T: 'static,
+    {
+        self.add(Method::POST, MethodFilter::POST, path, access, handler)
+    }
+
+    fn add<H, T>(
+        mut self,
+        method: Method,
+        filter: MethodFilter,
+        path: &'static str,
+        access: Access,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, Arc<Surface>>,
+        T: 'static,
+    {
+        self.router = self.router.route(path, on(filter, handler));
+        self.routes.push(Route {
+            method,
+            path,
+            access,
+        });
+        self
+    }
+}
+
+async fn not_found() -> Response {
+    Refusal::new(StatusCode::NOT_FOUND, "Not Found").into_response()
+}
+
+async fn method_not_allowed() -> Response {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").into_response()
+}

@@ -1,0 +1,101 @@
+"""Talking to a running program: answers, control keys, jobs."""
+
+import re
+
+from . import expect
+from .registry import Cases
+from .sandbox import Sandbox
+
+cases = Cases()
+CASES = cases.listed
+
+QUESTIONS = """\
+name = input("Enter your name: ")
+age = input("Enter your age: ")
+print(f"Hello {name}, you are {age} years old")
+"""
+
+
+@cases.case()
+def a_program_with_two_questions_gets_two_answers(sandbox: Sandbox) -> None:
+    (sandbox.directory / 'ask.py').write_text(QUESTIONS)
+    expect.running(sandbox.run('python3 ask.py'), 'Enter your name:', expect.silent(1))
+    expect.running(sandbox.run('Alice', is_input=True), 'Enter your age:', expect.silent(1), expect.CONTINUED)
+    expect.finished(sandbox.run('25', is_input=True), 'Hello Alice, you are 25 years old')
+
+
+@cases.case()
+def an_answer_that_is_not_marked_as_input_is_refused(sandbox: Sandbox) -> None:
+    (sandbox.directory / 'ask.py').write_text(QUESTIONS)
+    expect.running(sandbox.run('python3 ask.py'), 'Enter your name:', expect.silent(1))
+    expect.running(sandbox.run('Alice'), '', expect.refused('Alice'), expect.CONTINUED)
+    sandbox.run('Alice', is_input=True)
+    expect.finished(sandbox.run('25', is_input=True), 'Hello Alice, you are 25 years old')
+
+
+@cases.case()
+def the_interpreter_keeps_its_variables_between_inputs(sandbox: Sandbox) -> None:
+    started = sandbox.run('python3 -q')
+    expect.equal((started.content, started.exit_code), ('>>>', -1))
+    sandbox.run('x = 6 * 7', is_input=True)
+    expect.contains(sandbox.run('print(f"x is {x}")', is_input=True).content, 'x is 42')
+    expect.equal(sandbox.run('raise SystemExit(3)', is_input=True).exit_code, 3)
+
+
+@cases.case()
+def control_c_interrupts_and_control_d_ends_the_input(sandbox: Sandbox) -> None:
+    expect.running(sandbox.run('sleep 60'), '', expect.silent(1))
+    expect.finished(sandbox.keys('C-c'), '^C', 130, 'C')
+    expect.running(sandbox.run('cat > copy.txt'), '', expect.silent(1))
+    expect.running(sandbox.run('a line', is_input=True), '', expect.silent(1), expect.CONTINUED)
+    expect.finished(sandbox.keys('C-d'), '', 0, 'D')
+    expect.equal((sandbox.directory / 'copy.txt').read_text(), 'a line\n')
+
+
+@cases.case()
+def control_z_stops_a_job_that_can_be_ended_later(sandbox: Sandbox) -> None:
+    expect.running(sandbox.run('sleep 61'), '', expect.silent(1))
+    expect.finished(sandbox.keys('C-z'), '^Z\n[1]+  Stopped                 sleep 61', 148, 'Z')
+    expect.finished(sandbox.run('jobs'), '[1]+  Stopped                 sleep 61')
+    ended = sandbox.run('kill %1; wait %1 2>/dev/null; true', timeout=10)
+    expect.equal(ended.exit_code, 0)
+    sandbox.run('true')
+    expect.finished(sandbox.run('jobs'), '')
+
+
+@cases.case()
+def control_c_at_the_prompt_changes_nothing(sandbox: Sandbox) -> None:
+    expect.finished(sandbox.run('C-c'), '^C', 130, 'C')
+    expect.finished(sandbox.run('echo after'), 'after')
+
+
+@cases.case()
+def a_program_in_the_background_does_not_hold_up_the_shell(sandbox: Sandbox) -> None:
+    (sandbox.directory / 'page.txt').write_text('served\n')
+    script = 'import http.server,sys; s=http.server.HTTPServer(("127.0.0.1",0),http.server.SimpleHTTPRequestHandler); open("port","w").write(str(s.server_port)); s.serve_forever()'
+    started = sandbox.run(f"python3 -c '{script}' > server.log 2>&1 &")
+    told = re.fullmatch(r'\[1\] (\d+)', started.content)
+    assert told, f'no job line: {started.content!r}'
+    expect.equal((started.exit_code, started.metadata.pid), (0, int(told.group(1))))
+    fetch = 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:" + open("port").read() + "/page.txt").read().decode().strip())'
+    sandbox.output('until [ -s port ]; do sleep 0.05; done', timeout=20)
+    expect.finished(sandbox.run(f"python3 -c '{fetch}'", timeout=20), 'served')
+    expect.finished(sandbox.run('kill $!'), '')
+    sandbox.run('wait', timeout=10)
+
+
+@cases.case()
+def a_running_background_job_may_go_on_writing(sandbox: Sandbox) -> None:
+    started = sandbox.run('(for i in 1 2 3; do sleep 0.2; echo "tick $i"; done) &')
+    expect.equal(started.exit_code, 0)
+    waited = sandbox.run('wait', timeout=10)
+    expect.contains(waited.content, 'tick 3')
+    expect.equal(waited.exit_code, 0)
+
+
+@cases.case()
+def an_unfinished_quote_waits_and_control_c_recovers(sandbox: Sandbox) -> None:
+    observation = sandbox.run('echo "never closed')
+    expect.equal((observation.exit_code, observation.metadata.suffix), (-1, expect.silent(1)))
+    expect.equal(sandbox.keys('C-c').exit_code, 130)
+    expect.finished(sandbox.run('echo closed'), 'closed')

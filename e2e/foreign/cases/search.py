@@ -1,0 +1,56 @@
+"""The search commands that the client builds: a header in double quotes, then `rg` with quoting.
+
+`rg` in these sandboxes prints the words it was given (see `sandbox.py`), so that a lost or added
+quote is seen.
+"""
+
+import shlex
+
+from . import expect
+from .registry import Cases
+from .sandbox import Sandbox
+
+cases = Cases()
+CASES = cases.listed
+
+
+def grep(pattern: str, path: str = '.', include: str = '') -> str:
+    only = f' --glob {shlex.quote(include)}' if include else ''
+    search = f'rg -li {shlex.quote(pattern)} --sortr=modified{only} {shlex.quote(path)} | head -n 100'
+    return f'echo "Below are the execution results of the search command: {search}\n"; {search}'
+
+
+def glob(pattern: str, path: str = '.') -> str:
+    search = f'rg --files {shlex.quote(path)} -g {shlex.quote(pattern)} --sortr=modified | head -n 100'
+    return f'echo "Below are the execution results of the glob command: {search}\n"; {search}'
+
+
+def words_of(sandbox: Sandbox, command: str) -> list[str]:
+    content = sandbox.output(command)
+    expect.contains(content, 'Below are the execution results of the ')
+    expect.lacks(content, 'syntax error', 'unexpected', 'command not found')
+    return [line[1:-1] for line in content.splitlines() if line.startswith('<') and line.endswith('>')]
+
+
+@cases.case()
+def patterns_with_quotes_reach_the_search(sandbox: Sandbox) -> None:
+    for pattern in ("it's", "a'b'c", 'plain words', 'back\\slash', '^start.*end$', '[a-z]+\\(x\\)', 'a|b', '{1,2}', '#x;y&z'):
+        expect.equal(words_of(sandbox, grep(pattern)), ['-li', pattern, '--sortr=modified', '.'])
+
+
+@cases.case()
+def paths_and_file_patterns_reach_the_search(sandbox: Sandbox) -> None:
+    expect.equal(
+        words_of(sandbox, grep('x', 'a dir/with spaces', '*.{js,ts}')),
+        ['-li', 'x', '--sortr=modified', '--glob', '*.{js,ts}', 'a dir/with spaces'],
+    )
+    for pattern in ('**/*.py', 'file[0-9].txt', 'a?c', '!skip', 'with space.*'):
+        expect.equal(words_of(sandbox, glob(pattern, 'some where')), ['--files', 'some where', '-g', pattern, '--sortr=modified'])
+
+
+@cases.case()
+def a_chain_over_several_indented_lines_is_one_command(sandbox: Sandbox) -> None:
+    expect.finished(
+        sandbox.run('mkdir -p "one dir" && \\\n        echo "text" > "one dir/file.txt" && \\\n        cat "one dir/file.txt"'),
+        'text',
+    )
