@@ -1,2 +1,31 @@
-//! The zareba program.
-fn main() {}
+//! The `zareba` program: arguments, and one file per command.
+//!
+//! `arguments` says what can be typed, `commands` does it, `exit` lists what the program ends
+//! with. Data goes to standard output and words to standard error, through `say`.
+
+mod arguments;
+mod commands;
+mod exit;
+mod failure;
+mod lines;
+mod logging;
+mod offspring;
+mod play;
+mod programs;
+mod quote;
+mod sandbox;
+mod say;
+mod settings;
+mod signals;
+
+use std::process::ExitCode;
+
+use zareba_config::Environment;
+
+fn main() -> ExitCode {
+    let exit = match arguments::parse(std::env::args_os()) {
+        Ok(arguments) => commands::perform(arguments, Environment::from_process()),
+        Err(exit) => exit,
+    };
+    exit.into()
+}

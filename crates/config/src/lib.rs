@@ -47,6 +47,8 @@ mod settings;
 mod show;
 mod value;
 mod volumes;
+#[cfg(target_os = "linux")]
+mod wipe;
 
 pub use configuration::{ConfigFile, Configuration, LoadError, LoadRequest};
 pub use environment::{Environment, RESERVED_VARIABLES};
@@ -59,5 +61,7 @@ pub use settings::{
     ExecutorSettings, FileScope, FileSettings, LocalSettings, RuntimeKind, RuntimeSettings,
     SandboxVariables, Settings, ShellSettings, openhands,
 };
+#[cfg(target_os = "linux")]
+pub use wipe::wipe_keys;
 pub use show::Row;
 pub use value::Value;

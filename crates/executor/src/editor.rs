@@ -19,7 +19,7 @@ mod refusal;
 mod str_replace;
 mod view;
 
-pub use dispatch::{Editor, EditorSettings};
+pub(crate) use dispatch::{Editor, EditorSettings};
 
 #[cfg(test)]
 mod contract_tests;

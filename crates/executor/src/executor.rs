@@ -20,7 +20,7 @@ use zareba_terminal::Size;
 use crate::{
     Linting, OpenShellError, OpenWorkspaceError, User,
     editor::{Editor, EditorSettings},
-    files::{Files, Scope, Workspace, WorkspaceSettings},
+    files::{Files, Reach, Workspace, WorkspaceSettings},
     search,
     shell::{Identity, ShellSpec, Timeouts},
     shells::Shells,
@@ -49,7 +49,7 @@ pub struct ExecutorOptions {
     pub no_change_timeout: Duration,
     /// How long an action may take that does not say so itself.
     pub timeout: Duration,
-    /// What file actions may reach.
+    /// What file actions, searches, listings, uploads and downloads may reach.
     pub scope: FileScope,
     /// Whether edited files are checked.
     pub linting: Linting,
@@ -57,7 +57,8 @@ pub struct ExecutorOptions {
     pub state_dir: Option<PathBuf>,
 }
 
-/// What file actions may reach.
+/// What file actions, searches, listings, uploads and downloads may reach. Shells are not meant:
+/// what runs in them is held by the sandbox alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileScope {
     /// Whatever the process may; the sandbox around it is the wall.
@@ -95,6 +96,7 @@ pub struct Executor {
     pub(crate) files: Arc<Files>,
     editor: Arc<Editor>,
     pub(crate) transfers: Transfers,
+    reach: Arc<Reach>,
     no_change_timeout: Duration,
     timeout: Duration,
     /// Removed with us when it is ours.
@@ -116,12 +118,12 @@ impl Executor {
         let working_dir = prepare_working_directory(&options)?;
         let state = StateDirectory::prepare(&options).map_err(StartExecutorError::StateDirectory)?;
         let owner = options.user.owner();
-        let scope = match options.scope {
-            FileScope::WholeFilesystem => Scope::WholeFilesystem,
-            FileScope::WorkingDirectory => Scope::Beneath(working_dir.clone()),
-        };
-        let settings = WorkspaceSettings { working_dir: working_dir.clone(), scope, owner };
-        let workspace = Arc::new(Workspace::new(settings)?);
+        let reach = Arc::new(match options.scope {
+            FileScope::WholeFilesystem => Reach::WholeFilesystem,
+            FileScope::WorkingDirectory => Reach::beneath(&working_dir)?,
+        });
+        let settings = WorkspaceSettings { working_dir: working_dir.clone(), reach: Arc::clone(&reach), owner };
+        let workspace = Arc::new(Workspace::new(settings));
         let editor = EditorSettings { history_dir: state.path().join("undo"), linting: options.linting };
         let spec = ShellSpec {
             program: options.shell,
@@ -136,7 +138,8 @@ impl Executor {
             shells: Shells::new(spec, &working_dir, identity),
             files: Arc::new(Files::new(Arc::clone(&workspace))),
             editor: Arc::new(Editor::new(workspace, editor)),
-            transfers: Transfers::new(owner.numbers()),
+            transfers: Transfers::within(Arc::clone(&reach), owner),
+            reach,
             no_change_timeout: options.no_change_timeout,
             timeout: options.timeout,
             _state: state,
@@ -201,12 +204,12 @@ impl Executor {
                 off_thread(move || editor.edit(&action)).await
             }
             Action::Glob(action) => {
-                let (action, cwd) = (action.clone(), self.shells.directory());
-                off_thread(move || search::glob(&action, &cwd)).await
+                let (reach, action, cwd) = (Arc::clone(&self.reach), action.clone(), self.shells.directory());
+                off_thread(move || search::glob(&action, &cwd, &reach)).await
             }
             Action::Grep(action) => {
-                let (action, cwd) = (action.clone(), self.shells.directory());
-                off_thread(move || search::grep(&action, &cwd)).await
+                let (reach, action, cwd) = (Arc::clone(&self.reach), action.clone(), self.shells.directory());
+                off_thread(move || search::grep(&action, &cwd, &reach)).await
             }
             Action::RunIpython(_) => Observation::error(NO_NOTEBOOK),
             Action::Browse(_) | Action::BrowseInteractive(_) => Observation::error(NO_BROWSER),

@@ -25,5 +25,6 @@ pub use lint::Linting;
 pub use owner::Owner;
 pub use shell::StartShellError;
 pub use shells::OpenShellError;
+pub use transfer::Transfers;
 pub use user::{User, UserError};
 pub use zareba_terminal::Size;

@@ -33,7 +33,10 @@ pub(crate) struct Linter {
 impl Linter {
     /// Programs run as `owner`, since they read what an agent wrote.
     pub(crate) fn new(linting: Linting, owner: Owner) -> Self {
-        Self { linting, runner: Runner::new(owner) }
+        Self {
+            linting,
+            runner: Runner::new(owner),
+        }
     }
 
     /// The block that stands before "Review the changes"; none when there is nothing to check
@@ -59,28 +62,41 @@ fn block(issues: &[Issue]) -> String {
     }
     let lines: Vec<String> = issues
         .iter()
-        .map(|issue| format!("- Line {}, Column {}: {}", issue.line, issue.column, issue.message))
+        .map(|issue| {
+            format!(
+                "- Line {}, Column {}: {}",
+                issue.line, issue.column, issue.message
+            )
+        })
         .collect();
-    format!("\nLinting issues found in the changes:\n{}\n\n", lines.join("\n"))
+    format!(
+        "\nLinting issues found in the changes:\n{}\n\n",
+        lines.join("\n")
+    )
 }
 
 /// The issues that the text did not have before. An edit moves lines, so an old issue is known
 /// again by its message and the text of its line.
 fn introduced(issues: Vec<Issue>, after: &str, known: &[Issue], before: &str) -> Vec<Issue> {
     let mark = |text: &str, issue: &Issue| {
-        let line = text.split('\n').nth(issue.line.saturating_sub(1)).unwrap_or_default();
+        let line = text
+            .split('\n')
+            .nth(issue.line.saturating_sub(1))
+            .unwrap_or_default();
         (issue.message.clone(), line.trim().to_owned())
     };
     let mut known: Vec<_> = known.iter().map(|issue| mark(before, issue)).collect();
     issues
         .into_iter()
-        .filter(|issue| match known.iter().position(|old| *old == mark(after, issue)) {
-            Some(old) => {
-                known.swap_remove(old);
-                false
-            }
-            None => true,
-        })
+        .filter(
+            |issue| match known.iter().position(|old| *old == mark(after, issue)) {
+                Some(old) => {
+                    known.swap_remove(old);
+                    false
+                }
+                None => true,
+            },
+        )
         .collect()
 }
 

@@ -1,8 +1,11 @@
 //! Who the files belong to that we make for an agent.
 
-use std::{io, os::fd::AsFd};
+use std::os::fd::AsFd;
 
-use rustix::fs::{Gid, Uid};
+use rustix::{
+    fs::{Gid, Uid},
+    io::Errno,
+};
 
 /// Who new files and directories belong to.
 ///
@@ -22,23 +25,13 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// User and group, when they are not our own.
-    pub fn numbers(self) -> Option<(u32, u32)> {
-        match self {
-            Self::Ourselves => None,
-            Self::User { uid, gid } => Some((uid, gid)),
-        }
-    }
-
-    /// Hands an open file or directory over.
-    ///
-    /// # Errors
-    /// When we may not give files away.
-    pub fn give(self, file: impl AsFd) -> io::Result<()> {
+    /// Hands an open file or directory over. Comes before setting a mode, because it takes
+    /// bits away.
+    pub(crate) fn give(self, file: impl AsFd) -> Result<(), Errno> {
         match self {
             Self::Ourselves => Ok(()),
             Self::User { uid, gid } => {
-                Ok(rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+                rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
             }
         }
     }

@@ -1,11 +1,14 @@
 //! The executor as its HTTP server sees it.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::{ActionService, BoxFuture, ByteStream, Download, TransferError, Upload};
 
-use crate::Executor;
+use crate::{Executor, files::meant_path};
 
 impl ActionService for Executor {
     fn execute(&self, action: ActionEvent) -> BoxFuture<'_, ObservationEvent> {
@@ -20,15 +23,23 @@ impl ActionService for Executor {
         })
     }
 
-    fn upload(&self, request: Upload, body: ByteStream) -> BoxFuture<'_, Result<(), TransferError>> {
+    fn upload(&self, mut request: Upload, body: ByteStream) -> BoxFuture<'_, Result<(), TransferError>> {
+        request.destination = meant(&request.destination);
         Box::pin(self.transfers.upload(request, body))
     }
 
-    fn download(&self, request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>> {
+    fn download(&self, mut request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>> {
+        request.path = meant(&request.path);
         Box::pin(self.transfers.download(request))
     }
 
     fn is_ready(&self) -> bool {
         self.shells.are_open()
     }
+}
+
+/// What a path from the wire means: names that are not text come in their escaped form, as
+/// listings show them.
+fn meant(path: &Path) -> PathBuf {
+    path.to_str().map_or_else(|| path.to_owned(), meant_path)
 }

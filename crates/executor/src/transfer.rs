@@ -3,7 +3,8 @@
 //! An upload is spooled beside its destination and becomes visible in one step; an archive is
 //! unpacked into a hidden directory there and merged only when all of it was good. A download is
 //! packed by a blocking thread into a bounded channel, so its size does not matter. All work on
-//! paths goes through open directories: what is checked is what is used.
+//! paths goes through open directories, found by the same lookups as in `files`: what is checked
+//! is what is used, and a workspace with walls has them here too.
 //!
 //! Reading order: `transfers` (the entry points), then `spool`, `staging` and `merge` for the way
 //! in, `source`, `pack` and `outlet` for the way out.
@@ -24,10 +25,9 @@ mod outlet;
 mod pack;
 mod source;
 
-mod beneath;
 mod failure;
 
-pub(crate) use transfers::Transfers;
+pub use transfers::Transfers;
 
 #[cfg(test)]
 mod tests;

@@ -1,1 +1,33 @@
-//! Runs the executor on this machine: in this process or in a local server.
+//! Runs the executor on this machine without walls: in this process or in a local server.
+//!
+//! [`CliRuntime`] holds the executor itself. [`LocalRuntime`] starts `zareba executor`, talks
+//! HTTP to it, keeps some started ahead, and finds those again that were left running. Neither
+//! isolates anything, which both say once per process ([`NOT_ISOLATED`]).
+//!
+//! A sandbox is a handle ([`Sandbox`](zareba_runtime::Sandbox)) and a task that owns what must
+//! be ended and removed. They share a [`watch`](tokio::sync::watch) channel: the handle wishes,
+//! or is dropped, and the task ends everything and says so. Reading order: `options`, `cli`,
+//! `local`, then `sandbox` and `life`, which both have in common.
+#![deny(missing_docs)]
+
+mod options;
+
+mod cli;
+mod local;
+
+mod copy;
+mod life;
+mod link;
+mod notice;
+mod queues;
+mod sandbox;
+
+mod directory;
+mod process;
+mod record;
+mod server;
+
+pub use cli::CliRuntime;
+pub use local::{LocalRuntime, WarmCounts};
+pub use notice::NOT_ISOLATED;
+pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};

@@ -49,6 +49,16 @@ pub enum RuntimeError {
         /// How long we waited.
         waited: Duration,
     },
+    /// Something else has to end first.
+    #[error("the sandbox `{sandbox}` cannot {deed} now: {reason}")]
+    Busy {
+        /// Which sandbox.
+        sandbox: SandboxId,
+        /// What was attempted, as a verb phrase.
+        deed: &'static str,
+        /// What is in the way.
+        reason: String,
+    },
     /// Files could not be moved in or out.
     #[error("cannot copy `{path}`")]
     Copy {
@@ -97,6 +107,7 @@ impl RuntimeError {
             Self::NotReady { .. } | Self::Timeout { .. } => ErrorClass::Timeout,
             Self::NotFound { .. } | Self::Closed { .. } => ErrorClass::NotFound,
             Self::Disconnected { .. } => ErrorClass::Disconnected,
+            Self::Busy { .. } => ErrorClass::Busy,
             Self::Copy { class, .. } => *class,
             Self::Unsupported { .. } => ErrorClass::Unsupported,
             Self::Invalid { .. } => ErrorClass::Invalid,

@@ -10,8 +10,10 @@ mod error;
 mod sandbox;
 mod spec;
 mod status;
+mod variables;
 
 pub use error::RuntimeError;
 pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{Capabilities, Isolation, SandboxId, SandboxSpec, Support};
 pub use status::{StatusCallback, StatusUpdate, Statuses};
+pub use variables::Variables;

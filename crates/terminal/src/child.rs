@@ -97,6 +97,13 @@ impl Child {
         if self.ended.is_some() && members.contains(&self.pid) { Vec::new() } else { members }
     }
 
+    /// Lets it go on when it is stopped: nobody above the leader of a session would do that.
+    pub fn resume_if_stopped(&self) {
+        if self.ended.is_none() && stat(self.pid.as_raw_nonzero().get()).is_some_and(|stat| stat.state == 'T') {
+            let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::CONT);
+        }
+    }
+
     /// Kills it and every process of its session.
     pub fn kill_session(&self) {
         for pid in self.session() {
@@ -155,15 +162,23 @@ fn session_members(leader: i32) -> Vec<Pid> {
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|&pid| session_of(pid) == Some(leader))
+        .filter(|&pid| stat(pid).is_some_and(|stat| stat.session == leader))
         .filter_map(Pid::from_raw)
         .collect()
 }
 
-fn session_of(pid: i32) -> Option<i32> {
+/// What the kernel says of a process.
+struct Stat {
+    state: char,
+    session: i32,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so count fields behind the last one:
     // state, parent, group, session.
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(3)?.parse().ok()
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some(Stat { state, session: fields.nth(2)?.parse().ok()? })
 }

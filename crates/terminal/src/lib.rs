@@ -17,3 +17,4 @@ pub use child::{Child, ExitReason};
 pub use pty::{Pty, Size};
 pub use screen::{Limits, Rendered, Screen};
 pub use spawn::{Credentials, ExtraFd, Spawn, SpawnError};
+pub use sys::take_inherited;

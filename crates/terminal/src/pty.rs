@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt},
     termios::{
-        Action, LocalModes, OptionalActions, QueueSelector, Termios, Winsize, tcflow, tcflush,
+        Action, InputModes, LocalModes, OptionalActions, QueueSelector, Termios, Winsize, tcflow, tcflush,
         tcgetattr, tcsetattr, tcsetwinsize,
     },
 };
@@ -62,7 +62,10 @@ impl Pty {
             Err(error) => return Err(error.into()),
         };
         rustix::fs::fcntl_setfl(&outer, OFlags::RDWR | OFlags::NONBLOCK)?;
-        let initial = tcgetattr(&inner)?;
+        let mut initial = tcgetattr(&inner)?;
+        // A backspace takes a character back, not a byte.
+        initial.input_modes.insert(InputModes::IUTF8);
+        tcsetattr(&inner, OptionalActions::Now, &initial)?;
         let outer = sys::watch(outer, Interest::READABLE | Interest::WRITABLE)?;
         let pty = Self { outer, inner, initial };
         pty.resize(size)?;
@@ -94,18 +97,7 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        loop {
-            // The call is made whatever the reactor believes, and its answer told to it.
-            match rustix::io::read(self.outer.get_ref(), &mut *buffer) {
-                Ok(length) => return Ok(Some(length)),
-                Err(Errno::AGAIN) => {
-                    let _ = self.outer.try_io(Interest::READABLE, |_| would_block::<()>());
-                    return Ok(None);
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.now_or_never(Interest::READABLE, |outer| Ok(rustix::io::read(outer, &mut *buffer)?))
     }
 
     /// Types as much of `input` as fits now and returns how much that was.
@@ -113,16 +105,27 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone.
     pub fn write(&self, input: &[u8]) -> io::Result<usize> {
-        loop {
-            match rustix::io::write(self.outer.get_ref(), input) {
-                Ok(length) => return Ok(length),
-                Err(Errno::AGAIN) => {
-                    let _ = self.outer.try_io(Interest::WRITABLE, |_| would_block::<()>());
-                    return Ok(0);
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let written = self.now_or_never(Interest::WRITABLE, |outer| Ok(rustix::io::write(outer, input)?))?;
+        Ok(written.unwrap_or(0))
+    }
+
+    /// Makes a call that does not block, whatever the reactor believes.
+    ///
+    /// The reactor's memory may be cleared only by a call that was made after it was looked
+    /// at: an event between the two would be forgotten, and the next wait last for ever.
+    fn now_or_never<T>(
+        &self,
+        interest: Interest,
+        mut call: impl FnMut(&OwnedFd) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let by_reactor = self.outer.try_io(interest, |outer| uninterrupted(|| call(outer)));
+        match by_reactor {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result.map(Some),
+        }
+        match uninterrupted(|| call(self.outer.get_ref())) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            result => result.map(Some),
         }
     }
 
@@ -133,14 +136,23 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone, or has no room for the line.
     pub fn type_silently(&self, line: &[u8]) -> io::Result<()> {
+        tcflush(&self.inner, QueueSelector::IFlush)?;
+        self.digest_input()?;
+        // Ctrl-S may have stopped the output, and only what `OOff` stopped does `OOn` let go on.
+        tcflow(&self.inner, Action::OOff)?;
         tcflow(&self.inner, Action::OOn)?;
         tcflush(&self.inner, QueueSelector::IFlush)?;
         self.restore_modes(Echo::Off)?;
         if self.write(line)? != line.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        // Input is digested by a kernel worker, some time later. Polling the inner end waits
-        // for that, so that no character is still on its way when echoing comes back.
+        // No character may still be on its way when echoing comes back.
+        self.digest_input()
+    }
+
+    /// Waits until all that was typed has arrived. A kernel worker takes it in some time after
+    /// it was written; polling the inner end waits for that, unless something is there already.
+    fn digest_input(&self) -> io::Result<()> {
         let mut fds = [PollFd::new(&self.inner, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
         Ok(())
@@ -203,8 +215,13 @@ impl Pty {
     }
 }
 
-fn would_block<T>() -> io::Result<T> {
-    Err(io::ErrorKind::WouldBlock.into())
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
 }
 
 fn open_by_name(outer: &OwnedFd) -> io::Result<OwnedFd> {

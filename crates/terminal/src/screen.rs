@@ -42,20 +42,25 @@ pub struct Screen {
     parser: ParserState,
 }
 
-/// Where the byte stream stands; decides whether the short way may be taken.
+/// Where the byte stream stands.
 struct ParserState {
+    /// Gets escape sequences only, because it loses characters that are cut between chunks.
     vte: Parser,
     position: Position,
+    /// The bytes of a character whose end has not come yet.
+    unfinished: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
-    /// Between characters: the short way is open.
+    /// Outside of escape sequences.
     Text,
-    /// Inside a character of several bytes.
-    Character,
-    /// Inside an escape sequence, or the parser has not yet shown that it left one.
-    Sequence,
+    /// The last byte was an escape, or one that does not end an escape sequence's start.
+    Escape,
+    /// Inside a control sequence, which ends with a letter or the like.
+    Control,
+    /// Inside another sequence; the parser tells when it ends.
+    Other,
 }
 
 impl std::fmt::Debug for ParserState {
@@ -66,20 +71,24 @@ impl std::fmt::Debug for ParserState {
 
 const ESCAPE: u8 = 0x1b;
 
+impl ParserState {
+    fn new() -> Self {
+        Self { vte: Parser::new(), position: Position::Text, unfinished: Vec::new() }
+    }
+}
+
 impl Screen {
     /// An empty screen.
     pub fn new(size: Size, limits: Limits) -> Self {
-        let parser = ParserState { vte: Parser::new(), position: Position::Text };
-        Self { grid: Grid::new(size, limits), parser }
+        Self { grid: Grid::new(size, limits), parser: ParserState::new() }
     }
 
     /// Takes in what programs wrote. Chunks may be cut anywhere.
     pub fn feed(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
+        while let Some(&first) = bytes.first() {
             let taken = match self.parser.position {
                 Position::Text => self.feed_text(bytes),
-                Position::Character => self.feed_characters(bytes),
-                Position::Sequence => self.feed_sequence(bytes),
+                _ => self.feed_sequence(first),
             };
             bytes = &bytes[taken..];
         }
@@ -104,8 +113,7 @@ impl Screen {
     /// Forgets everything, history included, and puts the cursor home.
     pub fn clear(&mut self) {
         self.grid = Grid::new(self.grid.size(), self.grid.limits());
-        self.parser.position = Position::Text;
-        self.parser.vte = Parser::new();
+        self.parser = ParserState::new();
     }
 
     /// Gives the screen another size. Lines are not wrapped anew.
@@ -119,17 +127,16 @@ impl Screen {
     }
 
     fn feed_text(&mut self, bytes: &[u8]) -> usize {
+        if !bytes[0].is_ascii() || !self.parser.unfinished.is_empty() {
+            return self.feed_characters(bytes);
+        }
         let printable = bytes.iter().position(|byte| !(0x20..0x7f).contains(byte)).unwrap_or(bytes.len());
         if printable > 0 {
             self.grid.print_ascii(&bytes[..printable]);
             return printable;
         }
         match bytes[0] {
-            ESCAPE => {
-                self.parser.position = Position::Sequence;
-                0
-            }
-            0x80.. => self.feed_characters(bytes),
+            ESCAPE => self.feed_sequence(ESCAPE),
             control => {
                 self.grid.control(control);
                 1
@@ -137,27 +144,56 @@ impl Screen {
         }
     }
 
-    /// Hands everything up to the next escape to the parser, which decodes it as UTF-8.
+    /// Takes in everything up to the next ASCII character; what is no UTF-8 shows as such.
     fn feed_characters(&mut self, bytes: &[u8]) -> usize {
-        let length = memchr::memchr(ESCAPE, bytes).unwrap_or(bytes.len());
-        if length == 0 {
-            self.parser.position = Position::Sequence;
-            return 0;
+        let length = bytes.iter().position(u8::is_ascii).unwrap_or(bytes.len());
+        let may_go_on = length == bytes.len();
+        let mut joined = std::mem::take(&mut self.parser.unfinished);
+        let text = if joined.is_empty() {
+            &bytes[..length]
+        } else {
+            joined.extend_from_slice(&bytes[..length]);
+            &joined
+        };
+        let mut chunks = text.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            for character in chunk.valid().chars().filter(|character| !character.is_control()) {
+                self.grid.print(character);
+            }
+            let invalid = chunk.invalid();
+            if may_go_on && chunks.peek().is_none() && is_unfinished(invalid) {
+                self.parser.unfinished = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                self.grid.print(char::REPLACEMENT_CHARACTER);
+            }
         }
-        self.parser.vte.advance(&mut Performer::new(&mut self.grid), &bytes[..length]);
-        let whole = bytes[..length].last().is_some_and(u8::is_ascii);
-        self.parser.position = if whole { Position::Text } else { Position::Character };
         length
     }
 
-    fn feed_sequence(&mut self, bytes: &[u8]) -> usize {
-        let mut performer = Performer::new(&mut self.grid);
-        let taken = self.parser.vte.advance_until_terminated(&mut performer, bytes);
-        if performer.left_sequence() {
-            self.parser.position = Position::Text;
+    /// Hands one byte of an escape sequence to the parser.
+    fn feed_sequence(&mut self, byte: u8) -> usize {
+        use Position::{Control, Escape, Other, Text};
+        // No sequence holds other bytes; some strings do, and they are ignored.
+        if byte.is_ascii() {
+            let mut performer = Performer::new(&mut self.grid);
+            self.parser.vte.advance(&mut performer, &[byte]);
+            self.parser.position = match (self.parser.position, byte) {
+                _ if performer.left_sequence() => Text,
+                (_, ESCAPE) => Escape,
+                (Escape, b'[') => Control,
+                (Escape, 0x20..=0x7e) => Other,
+                // The parser does not tell of the end of a sequence that makes no sense.
+                (Control, 0x40..=0x7e) => Text,
+                (position, _) => position,
+            };
         }
-        taken
+        1
     }
+}
+
+/// More bytes could make a character of these.
+fn is_unfinished(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
 #[cfg(test)]

@@ -89,14 +89,27 @@ impl Spawn {
         }
     }
 
+    /// Moves descriptors of ours out of the way whose numbers the program wants for others:
+    /// one put in place would close the next, or stay marked to be closed.
+    fn keep_numbers_apart(&mut self) -> io::Result<()> {
+        let Some(highest) = self.extra.iter().map(|fd| fd.number).max() else { return Ok(()) };
+        for fd in &mut self.extra {
+            if fd.descriptor.as_raw_fd() <= highest {
+                fd.descriptor = rustix::io::fcntl_dupfd_cloexec(&fd.descriptor, highest + 1)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts it. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// When the program or its directory is not there or may not be used.
-    pub fn on(self, pty: &Pty) -> Result<Child, SpawnError> {
+    pub fn on(mut self, pty: &Pty) -> Result<Child, SpawnError> {
         let program = self.program.clone();
         let terminal_failed = |source| SpawnError::Terminal { program: program.clone(), source };
         let start_failed = |source| SpawnError::Start { program: program.clone(), source };
+        self.keep_numbers_apart().map_err(start_failed)?;
         let mut command = Command::new(&self.program);
         command
             .arg0(&self.arg0)

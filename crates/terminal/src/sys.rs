@@ -5,7 +5,7 @@
 use std::{
     io,
     os::{
-        fd::{OwnedFd, RawFd},
+        fd::{FromRawFd as _, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
     process::Command,
@@ -20,6 +20,31 @@ const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 
 /// Descriptors that stay open across the exec, as (ours, the child's) pairs.
 pub(crate) type Inherited = Vec<(RawFd, RawFd)>;
+
+/// Takes over a descriptor that whoever started this program left open for it, and keeps it
+/// from the programs that this one starts.
+///
+/// # Errors
+/// When there is none of that number, or it is marked to be closed by an exec: then it was not
+/// inherited, and somebody in this program owns it.
+pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes two integers; an unused number is an error, not undefined.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if flags == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    if flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: takes three integers.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and nobody owns it: whatever this program opens is marked
+    // to be closed by an exec from the start, and this one was not, so it came through ours. A
+    // second call finds the mark and ends above.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
 
 /// Puts a descriptor under the eye of the runtime. Must be called inside one.
 pub(crate) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {

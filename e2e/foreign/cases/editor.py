@@ -157,13 +157,20 @@ def several_lines_with_tabs_are_replaced(sandbox: Sandbox) -> None:
 
 
 @cases.case()
-def a_replacement_shows_four_lines_around_it(sandbox: Sandbox) -> None:
+def an_edit_shows_a_few_lines_around_it(sandbox: Sandbox) -> None:
     path = sample(sandbox, ''.join(f'line {n}\n' for n in range(1, 21)))
-    shown = [f'line {n}' for n in range(6, 15)]
-    shown[4] = 'changed'
+    # Where the snippet ends inside the file, an empty line closes it.
+    shown = ['line 7', 'line 8', 'line 9', 'changed', 'line 11', 'line 12', 'line 13', 'line 14', 'line 15', '']
     observation = sandbox.edit(path, 'str_replace', old_str='line 10\n', new_str='changed\n')
-    expect.contains(observation.content, '\tchanged\n', '     6\tline 6\n')
-    expect.lacks(observation.content, 'line 5\n', '    16\t')
+    expect.equal(
+        observation.content, f'The file {path} has been edited. {numbered(f"a snippet of {path}", shown, 7)}{REVIEW}'
+    )
+    shown = ['line 5', 'line 6', 'line 7', 'line 8', 'inserted', 'line 9', 'changed', 'line 11', 'line 12', '']
+    observation = sandbox.edit(path, 'insert', insert_line=8, new_str='inserted')
+    expect.equal(
+        observation.content,
+        f'The file {path} has been edited. {numbered("a snippet of the edited file", shown, 5)}{REVIEW_INSERT}',
+    )
 
 
 @cases.case()
@@ -207,7 +214,8 @@ def an_empty_text_stands_for_a_removal_but_is_found_everywhere(sandbox: Sandbox)
     observation = sandbox.edit(path, 'str_replace', old_str='Line to remove\n', new_str='')
     expect.contains(observation.content, f'The file {path} has been edited. ')
     expect.equal(path.read_text(), 'Line 1\nLine 3\n')
-    sandbox.write(path, 'Line 1\nLine 2\nLine 3\n')
+    # Writing ends the last line, and the place behind it counts.
+    sandbox.write(path, 'Line 1\nLine 2\nLine 3')
     failed(
         sandbox.edit(path, 'str_replace', old_str='', new_str='New'),
         path,
@@ -332,7 +340,7 @@ def a_large_file_is_shown_in_part(sandbox: Sandbox) -> None:
 @cases.case()
 def a_binary_file_is_not_edited(sandbox: Sandbox) -> None:
     path = sandbox.directory / 'data.bin'
-    path.write_bytes(bytes(range(256)) * 8)
+    path.write_bytes(b'\x7fELF' + bytes(200))
     failed(
         sandbox.edit(path, 'str_replace', old_str='a', new_str='b'),
         path,

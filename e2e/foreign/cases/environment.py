@@ -1,14 +1,13 @@
 """Environment variables that the client puts into the sandbox."""
 
-import os
-from pathlib import Path
-
 from . import expect
 from .registry import Cases
 from .sandbox import Sandbox, Server
 
 cases = Cases()
 CASES = cases.listed
+
+CONFIGURED = Server(startup_env=(('FROM_CONFIG', 'set by the configuration'),))
 
 
 @cases.case()
@@ -29,17 +28,24 @@ def adding_nothing_changes_nothing(sandbox: Sandbox) -> None:
     expect.equal(second, first)
 
 
-@cases.case()
+@cases.case(server=CONFIGURED)
+def variables_of_the_configuration_are_there_from_the_start(sandbox: Sandbox) -> None:
+    expect.finished(sandbox.run('echo $FROM_CONFIG'), 'set by the configuration')
+
+
+@cases.case(server=CONFIGURED)
 def variables_are_kept_for_later_shells(sandbox: Sandbox) -> None:
     sandbox.runtime.add_env_vars({'kept_token': 'abc123'})
-    profile = Path(os.environ['HOME'], '.bashrc').read_text()
-    expect.contains(profile, 'export KEPT_TOKEN=abc123\n')
+    expect.contains((sandbox.home / '.bashrc').read_text(), 'export KEPT_TOKEN=abc123\n')
     expect.finished(sandbox.run('echo $KEPT_TOKEN', is_static=True, cwd=str(sandbox.directory)), 'abc123')
 
 
-@cases.case(server=Server(startup_env=(('FROM_CONFIG', 'set by the configuration'),)))
-def variables_of_the_configuration_are_there_from_the_start(sandbox: Sandbox) -> None:
-    expect.finished(sandbox.run('echo $FROM_CONFIG'), 'set by the configuration')
+@cases.case(server=CONFIGURED)
+def a_profile_that_the_client_has_broken_does_not_harm_new_shells(sandbox: Sandbox) -> None:
+    # The client writes the value without its quotes, which leaves one open.
+    sandbox.runtime.add_env_vars({'one_quote': 'a"b'})
+    expect.contains((sandbox.home / '.bashrc').read_text(), 'export ONE_QUOTE=a"b\n')
+    expect.finished(sandbox.run('echo fine', is_static=True, cwd=str(sandbox.directory)), 'fine')
 
 
 @cases.case(server=Server(host_env=(('SANDBOX_ENV_FOOBAR', 'BAZ'),)))

@@ -3,10 +3,15 @@
 import asyncio
 import os
 import shlex
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 from openhands.core.config import OpenHandsConfig
 from openhands.events.action import CmdRunAction, FileEditAction, FileReadAction, FileWriteAction
 from openhands.events.event import FileReadSource
@@ -53,7 +58,11 @@ class Sandbox:
         self.workspace.mkdir(mode=0o777)
         self.elsewhere = scratch / f'cases-{number}'
         self.elsewhere.mkdir()
+        # Of its own, because the client writes into the profile of the shell.
+        self.home = scratch / f'home-{number}'
+        self.home.mkdir()
         self.directory = self.workspace
+        self.entered = 0
         self.statuses: list[tuple[str, str]] = []
         self.launcher = launcher(scratch, binary)
         self.restart()
@@ -79,7 +88,8 @@ class Sandbox:
         """Starts the server with their client; also after a case has ended it."""
         set_or_clear('NO_CHANGE_TIMEOUT_SECONDS', self.server.silence)
         set_or_clear('SESSION_API_KEY', self.server.api_key)
-        os.environ.update(self.server.host_env)
+        # The original puts its shells into tmux, which would share one environment among servers.
+        os.environ.update(self.server.host_env, HOME=str(self.home), TMUX_TMPDIR=str(self.home))
         real = sys.executable
         sys.executable = str(self.launcher)
         try:
@@ -101,7 +111,8 @@ class Sandbox:
 
     def enter_own_directory(self, name: str) -> None:
         """Gives a case an empty directory of its own, with the shell in it."""
-        self.directory = self.elsewhere / name
+        self.entered += 1
+        self.directory = self.elsewhere / f'{self.entered:03}-{name}'
         self.directory.mkdir()
         observation = self.run(f'cd {shlex.quote(str(self.directory))}')
         assert observation.exit_code == 0, f'cannot enter the directory of the case: {observation}'
@@ -160,6 +171,8 @@ class Sandboxes:
     def __init__(self, scratch: Path, binary: Path | None):
         self.scratch = scratch
         self.binary = binary
+        if binary is not None:
+            refuse_to_touch_the_real_home(scratch, binary)
         self.started = 0
         self.running: dict[Server, Sandbox] = {}
         # A server that did not come up costs two minutes of their client's patience, once.
@@ -187,11 +200,56 @@ class Sandboxes:
             self.discard(server)
 
 
+def refuse_to_touch_the_real_home(scratch: Path, binary: Path) -> None:
+    """Fails unless shells of this executor live in the home directory that it was given.
+
+    The first thing the client does is to write into the profile and the git configuration of its
+    sandbox. Those must not be the developer's own, so one shell is asked before it is let loose.
+    """
+    home = scratch / 'home'
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    command = [str(binary.resolve()), 'executor', str(port), '--working-dir', str(home), '--no-enable-browser']
+    environment = os.environ | {'HOME': str(home)}
+    words = scratch / 'first-words.log'
+    with words.open('wb') as log:
+        process = subprocess.Popen([*command, '--username', os.environ['USER']], env=environment, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: answers(port) or process.poll() is not None, 'the executor did not answer')
+        assert process.poll() is None, f'the executor ended at once: {words.read_text()}'
+        answer = httpx.post(
+            f'http://127.0.0.1:{port}/execute_action',
+            json={'action': {'action': 'run', 'args': {'command': 'echo ~'}, 'timeout': 10}},
+        ).json()
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+    assert answer.get('content') == str(home), (
+        f'the executor was started with HOME={home} and gave its shell another: {answer}'
+    )
+
+
+def answers(port: int) -> bool:
+    try:
+        return httpx.get(f'http://127.0.0.1:{port}/alive').status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
 def stock_plugins(names: tuple[str, ...]) -> list[PluginRequirement]:
     from openhands.runtime.plugins import AgentSkillsRequirement, JupyterRequirement
 
     known = {'agent_skills': AgentSkillsRequirement, 'jupyter': JupyterRequirement}
     return [known[name]() for name in names]
+
+
+def wait_until(holds: Callable[[], bool], otherwise: str, seconds: float = 10) -> None:
+    """Waits for something that the server does on its own; fails after a while."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)
 
 
 def set_or_clear(name: str, value: str | None) -> None:

@@ -33,8 +33,19 @@ def words_of(sandbox: Sandbox, command: str) -> list[str]:
 
 
 @cases.case()
-def patterns_with_quotes_reach_the_search(sandbox: Sandbox) -> None:
-    for pattern in ("it's", "a'b'c", 'plain words', 'back\\slash', '^start.*end$', '[a-z]+\\(x\\)', 'a|b', '{1,2}', '#x;y&z'):
+def patterns_with_quotes_and_operators_reach_the_search(sandbox: Sandbox) -> None:
+    for pattern in (
+        'plain words',
+        'const message = "Hello"',
+        "function\\('test'\\)",
+        r'x && y \|\| z',
+        r'f\(\) \{ return x; \}',
+        r'\$variable',
+        r'\\n newline',
+        r'^\*\.js$',
+        'x > y < z',
+        '#comment',
+    ):
         expect.equal(words_of(sandbox, grep(pattern)), ['-li', pattern, '--sortr=modified', '.'])
 
 
@@ -44,13 +55,25 @@ def paths_and_file_patterns_reach_the_search(sandbox: Sandbox) -> None:
         words_of(sandbox, grep('x', 'a dir/with spaces', '*.{js,ts}')),
         ['-li', 'x', '--sortr=modified', '--glob', '*.{js,ts}', 'a dir/with spaces'],
     )
-    for pattern in ('**/*.py', 'file[0-9].txt', 'a?c', '!skip', 'with space.*'):
-        expect.equal(words_of(sandbox, glob(pattern, 'some where')), ['--files', 'some where', '-g', pattern, '--sortr=modified'])
+    for pattern in ('**/*.py', '**/{*.jsx,*.tsx}', 'file[0-9].txt', 'a?c', 'with space.*'):
+        expect.equal(
+            words_of(sandbox, glob(pattern, 'some where')), ['--files', 'some where', '-g', pattern, '--sortr=modified']
+        )
+
+
+@cases.case(better='the original expands history inside the header')
+def a_pattern_with_an_exclamation_mark_reaches_the_search(sandbox: Sandbox) -> None:
+    expect.equal(words_of(sandbox, glob('!skip')), ['--files', '.', '-g', '!skip', '--sortr=modified'])
+    expect.equal(words_of(sandbox, grep('!important')), ['-li', '!important', '--sortr=modified', '.'])
 
 
 @cases.case()
 def a_chain_over_several_indented_lines_is_one_command(sandbox: Sandbox) -> None:
     expect.finished(
-        sandbox.run('mkdir -p "one dir" && \\\n        echo "text" > "one dir/file.txt" && \\\n        cat "one dir/file.txt"'),
-        'text',
+        sandbox.run(
+            '\n        mkdir -p "one dir" "two $unset dir" && \\\n'
+            '        echo "costs \\$5 or \\`more\\`" > "one dir/file.txt" && \\\n'
+            '        cat "one dir/file.txt" && ls -d two*\n        '
+        ),
+        "costs $5 or `more`\n'two  dir'",
     )

@@ -1,11 +1,10 @@
 """Commands that do not end in time: what is told, and how one goes on."""
 
-import os
 import time
 
 from . import expect
 from .registry import Cases
-from .sandbox import Sandbox, Server
+from .sandbox import Sandbox, Server, wait_until
 
 cases = Cases()
 CASES = cases.listed
@@ -14,26 +13,13 @@ CASES = cases.listed
 SHORT = 1.25
 
 
-def gate(sandbox: Sandbox, name: str = 'gate') -> str:
-    """A pipe on which a command waits until the case lets it go on."""
-    path = sandbox.directory / name
-    os.mkfifo(path)
-    return str(path)
+def wait_for(name: str) -> str:
+    """A command that waits until the case makes the file of this name."""
+    return f'until [ -e {name} ]; do sleep 0.05; done'
 
 
-def let_through(path: str) -> None:
-    """Lets one waiting reader go on; gives up when there is none."""
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            break
-        except OSError:
-            # Nobody has opened the other end yet.
-            assert time.monotonic() < deadline, 'no command is waiting at the gate'
-            time.sleep(0.01)
-    os.write(descriptor, b'go\n')
-    os.close(descriptor)
+def let_through(sandbox: Sandbox, name: str) -> None:
+    (sandbox.directory / name).touch()
 
 
 @cases.case()
@@ -80,50 +66,42 @@ def a_running_server_is_stopped_and_started_again(sandbox: Sandbox) -> None:
 
 @cases.case()
 def each_look_gives_only_what_is_new(sandbox: Sandbox) -> None:
-    path = gate(sandbox)
-    command = f'for i in 1 2 3 4; do echo $i; read word < {path}; done'
+    command = f'for i in 1 2 3 4; do echo $i; {wait_for("go$i")}; done'
     expect.running(sandbox.run(command, timeout=SHORT), '1', expect.timed_out(SHORT))
-    for number in ('2', '3', '4'):
-        let_through(path)
+    for number in (2, 3, 4):
+        let_through(sandbox, f'go{number - 1}')
         observation = sandbox.run('', timeout=SHORT)
-        expect.running(observation, number, expect.timed_out(SHORT), expect.CONTINUED)
-    let_through(path)
-    expect.finished(sandbox.run('', timeout=SHORT), '')
+        expect.running(observation, str(number), expect.timed_out(SHORT), expect.CONTINUED)
+    let_through(sandbox, 'go4')
+    expect.finished(sandbox.run('', timeout=10), '')
 
 
 @cases.case()
 def the_last_look_gives_the_rest_and_the_exit_code(sandbox: Sandbox) -> None:
-    path = gate(sandbox)
-    expect.running(
-        sandbox.run(f'echo early; read word < {path}; echo late; (exit 5)', timeout=SHORT),
-        'early',
-        expect.timed_out(SHORT),
-    )
-    let_through(path)
+    command = f'echo early; {wait_for("go")}; echo late; (exit 5)'
+    expect.running(sandbox.run(command, timeout=SHORT), 'early', expect.timed_out(SHORT))
+    let_through(sandbox, 'go')
     expect.finished(sandbox.run('', timeout=10), 'late', 5)
 
 
 @cases.case()
 def another_command_is_refused_while_one_runs(sandbox: Sandbox) -> None:
-    path = gate(sandbox)
-    expect.running(
-        sandbox.run(f'echo 1; read word < {path}; echo 2; read word < {path}; echo 3', timeout=SHORT),
-        '1',
-        expect.timed_out(SHORT),
-    )
+    command = f'echo 1; {wait_for("one")}; echo 2; {wait_for("two")}; echo 3'
+    expect.running(sandbox.run(command, timeout=SHORT), '1', expect.timed_out(SHORT))
     expect.running(sandbox.run('touch intruder'), '', expect.refused('touch intruder'), expect.CONTINUED)
-    let_through(path)
+    let_through(sandbox, 'one')
     expect.running(sandbox.run('', timeout=SHORT), '2', expect.timed_out(SHORT), expect.CONTINUED)
-    let_through(path)
+    let_through(sandbox, 'two')
     expect.finished(sandbox.run('', timeout=10), '3')
     expect.equal((sandbox.directory / 'intruder').exists(), False)
 
 
 @cases.case()
 def a_finished_command_does_not_block_the_next(sandbox: Sandbox) -> None:
-    path = gate(sandbox)
-    expect.running(sandbox.run(f'read word < {path}; (exit 9)', timeout=SHORT), '', expect.timed_out(SHORT))
-    let_through(path)
+    command = f'{wait_for("go")}; touch gone; (exit 9)'
+    expect.running(sandbox.run(command, timeout=SHORT), '', expect.timed_out(SHORT))
+    let_through(sandbox, 'go')
+    wait_until((sandbox.directory / 'gone').exists, 'the command did not go on')
     time.sleep(0.3)
     observation = sandbox.run('echo next')
     expect.equal((observation.exit_code, observation.content.splitlines()[-1]), (0, 'next'))
@@ -147,7 +125,7 @@ def there_is_nothing_to_wait_for_without_a_command(sandbox: Sandbox) -> None:
 @cases.case()
 def long_lines_soft_and_hard_timeouts_follow_one_another(sandbox: Sandbox) -> None:
     noise = "for i in $(seq 1 400); do printf '%0500d\\n' $i; done"
-    for _ in range(3):
+    for _ in range(2):
         expect.running(sandbox.run('read -p "Go on? " answer && echo "got $answer"'), 'Go on?', expect.silent(1))
         expect.finished(sandbox.run('Y', is_input=True), 'got Y')
         observation = sandbox.run(f'{noise}; sleep 60', timeout=2)

@@ -25,13 +25,16 @@ impl Editor {
     pub(super) fn create(&self, path: &FilePath, text: &str) -> Result<Outcome, Refusal> {
         let shown = path.shown();
         let refused = |failure: Failure| match failure {
-            Failure::Changed { .. } => Refusal::Exists { path: shown.to_owned() },
+            Failure::Changed { .. } => Refusal::Exists {
+                path: shown.to_owned(),
+            },
             other => Refusal::write(shown, &other),
         };
         let slot = self.workspace.slot(path).map_err(refused)?;
         let _only_writer = self.workspace.lock(&slot).map_err(refused)?;
         let target = Target::Absent(self.workspace.owner());
-        if let Ownership::Refused(failure) = slot.replace(text.as_bytes(), target).map_err(refused)?
+        if let Ownership::Refused(failure) =
+            slot.replace(text.as_bytes(), target).map_err(refused)?
         {
             tracing::warn!(%failure, "a created file belongs to the executor's user");
         }
@@ -81,20 +84,29 @@ impl Editor {
     pub(super) fn undo(&self, path: &FilePath) -> Result<Outcome, Refusal> {
         let shown = path.shown();
         let slot = self.slot(path)?;
-        let _only_writer = self.workspace.lock(&slot).map_err(|failure| {
-            Refusal::write(shown, &failure)
-        })?;
+        let _only_writer = self
+            .workspace
+            .lock(&slot)
+            .map_err(|failure| Refusal::write(shown, &failure))?;
         let (bytes, stat) = load(path, &slot)?;
         let before = decoded(shown, &bytes)?.text;
-        let damaged = || Refusal::DamagedHistory { path: shown.to_owned() };
+        let damaged = || Refusal::DamagedHistory {
+            path: shown.to_owned(),
+        };
         let entry = match self.history.last(shown) {
-            Recalled::Nothing => return Err(Refusal::NoHistory { path: shown.to_owned() }),
+            Recalled::Nothing => {
+                return Err(Refusal::NoHistory {
+                    path: shown.to_owned(),
+                });
+            }
             Recalled::Damaged => return Err(damaged()),
             Recalled::Entry(entry) => entry,
         };
-        let after = Document::decode(&entry.content).map_err(|_| damaged())?.text;
+        let after = Document::decode(&entry.content)
+            .map_err(|_| damaged())?
+            .text;
         write(&slot, &entry.content, &stat)?;
-        self.history.forget(entry.number);
+        self.history.forget(&entry.id);
         let listing = numbered(&after, shown, 1);
         Ok(Outcome {
             message: format!("Last edit to {shown} undone successfully. {listing}"),
@@ -111,22 +123,26 @@ impl Editor {
     ) -> Result<(String, String), Refusal> {
         let shown = path.shown();
         let slot = self.slot(path)?;
-        let _only_writer = self.workspace.lock(&slot).map_err(|failure| {
-            Refusal::write(shown, &failure)
-        })?;
+        let _only_writer = self
+            .workspace
+            .lock(&slot)
+            .map_err(|failure| Refusal::write(shown, &failure))?;
         let (bytes, stat) = load(path, &slot)?;
         let before = decoded(shown, &bytes)?;
         let after = plan(&before)?;
-        let encoded = after
-            .encode()
-            .map_err(|reason| Refusal::Write { path: shown.to_owned(), reason })?;
+        let encoded = after.encode().map_err(|reason| Refusal::Write {
+            path: shown.to_owned(),
+            reason,
+        })?;
         write(&slot, &encoded, &stat)?;
         self.history.push(shown, &bytes);
         Ok((before.text, after.text))
     }
 
     fn slot(&self, path: &FilePath) -> Result<Slot, Refusal> {
-        self.workspace.slot(path).map_err(|failure| Refusal::read(path.shown(), &failure))
+        self.workspace
+            .slot(path)
+            .map_err(|failure| Refusal::read(path.shown(), &failure))
     }
 
     fn edited(
@@ -137,15 +153,27 @@ impl Editor {
         listing: &str,
         review: &str,
     ) -> Outcome {
-        let lint = self.linter.report(path.as_path(), &before, &after).unwrap_or_default();
-        let message = format!("The file {} has been edited. {listing}{lint}{review}", path.shown());
-        Outcome { message, change: Some((before, after)) }
+        let lint = self
+            .linter
+            .report(path.as_path(), &before, &after)
+            .unwrap_or_default();
+        let message = format!(
+            "The file {} has been edited. {listing}{lint}{review}",
+            path.shown()
+        );
+        Outcome {
+            message,
+            change: Some((before, after)),
+        }
     }
 }
 
 fn load(path: &FilePath, slot: &Slot) -> Result<(Vec<u8>, Stat), Refusal> {
     let shown = path.shown().to_owned();
-    match slot.open().map_err(|failure| Refusal::read(&shown, &failure))? {
+    match slot
+        .open()
+        .map_err(|failure| Refusal::read(&shown, &failure))?
+    {
         Some(Opened::File(file)) => {
             let stat = file.stat;
             Ok((contents(path, file)?, stat))
@@ -165,5 +193,9 @@ fn write(slot: &Slot, content: &[u8], stat: &Stat) -> Result<(), Refusal> {
 
 /// An agent's text as it must look beside a file's text, whose newlines are all `\n`.
 fn fitted(document: &Document, text: &str) -> String {
-    if document.has_windows_newlines() { text.replace("\r\n", "\n") } else { text.to_owned() }
+    if document.has_windows_newlines() {
+        text.replace("\r\n", "\n")
+    } else {
+        text.to_owned()
+    }
 }

@@ -33,10 +33,18 @@ fn paths_are_checked_in_order() {
     let root = fixture.root();
     let root = root.to_str().unwrap();
     let check = |command: &str, path: &str, expected: &str| {
-        assert_eq!(fixture.say(command, path), format!("ERROR:\n{expected}"), "{command} {path}");
+        assert_eq!(
+            fixture.say(command, path),
+            format!("ERROR:\n{expected}"),
+            "{command} {path}"
+        );
     };
     let absolute = "The path should be an absolute path, starting with `/`.";
-    check("view", "none", &format!("Invalid `path` parameter: none. {absolute}"));
+    check(
+        "view",
+        "none",
+        &format!("Invalid `path` parameter: none. {absolute}"),
+    );
     check(
         "nonsense",
         "./f.txt",
@@ -85,7 +93,11 @@ fn paths_are_checked_in_order() {
         &file,
         "Unrecognized command nonsense. The allowed commands for the oh_editor tool are: view, create, str_replace, insert, undo_edit",
     );
-    check("view", "/a\0b", "Invalid `path` parameter: /a\0b. the path contains a NUL byte.");
+    check(
+        "view",
+        "/a\0b",
+        "Invalid `path` parameter: /a\0b. the path contains a NUL byte.",
+    );
 }
 
 #[test]
@@ -103,25 +115,50 @@ fn parameters_are_required() {
         command: command.to_owned(),
         ..Default::default()
     };
-    check(action("create", &fixture.path("new")), "file_text", "create");
+    check(
+        action("create", &fixture.path("new")),
+        "file_text",
+        "create",
+    );
     check(action("str_replace", &file), "old_str", "str_replace");
     check(action("insert", &file), "insert_line", "insert");
-    check(EditFile { new_str: None, ..insert(&file, 0, "") }, "new_str", "insert");
+    check(
+        EditFile {
+            new_str: None,
+            ..insert(&file, 0, "")
+        },
+        "new_str",
+        "insert",
+    );
 }
 
 #[test]
 fn insert_line_may_be_text_that_holds_a_number() {
     let fixture = Fixture::new();
     let file = fixture.put("f.txt", "l1\nl2\n");
-    let edit = |line| EditFile { insert_line: Some(line), ..insert(&file, 0, "x") };
-    let wrong = |value: &str| {
-        format!("ERROR:\nInvalid insert_line value: '{value}'. Expected an integer.")
+    let edit = |line| EditFile {
+        insert_line: Some(line),
+        ..insert(&file, 0, "x")
     };
-    assert_eq!(fixture.editor.edit(&edit(json!("abc"))).content, wrong("abc"));
+    let wrong =
+        |value: &str| format!("ERROR:\nInvalid insert_line value: '{value}'. Expected an integer.");
+    assert_eq!(
+        fixture.editor.edit(&edit(json!("abc"))).content,
+        wrong("abc")
+    );
     assert_eq!(fixture.editor.edit(&edit(json!(1.5))).content, wrong("1.5"));
-    let elsewhere = EditFile { path: "relative".to_owned(), ..edit(json!("")) };
+    let elsewhere = EditFile {
+        path: "relative".to_owned(),
+        ..edit(json!(""))
+    };
     assert_eq!(fixture.editor.edit(&elsewhere).content, wrong(""));
-    assert!(fixture.editor.edit(&edit(json!(" 1 "))).content.starts_with("The file "));
+    assert!(
+        fixture
+            .editor
+            .edit(&edit(json!(" 1 ")))
+            .content
+            .starts_with("The file ")
+    );
     assert_eq!(fixture.get("f.txt"), "l1\nx\nl2\n");
 }
 
@@ -129,7 +166,12 @@ fn insert_line_may_be_text_that_holds_a_number() {
 fn files_that_cannot_be_edited_are_refused() {
     let fixture = Fixture::new();
     let large = fixture.put("large", "");
-    fs::File::options().write(true).open(&large).unwrap().set_len((10 << 20) + 1).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&large)
+        .unwrap()
+        .set_len((10 << 20) + 1)
+        .unwrap();
     let program = fixture.put("program", b"\x7fELF\0\0");
     let too_large = format!(
         "ERROR:\nFile validation failed for {large}: File is too large (10.0MB). Maximum allowed size is 10MB."
@@ -166,13 +208,19 @@ fn views_of_files_are_numbered_and_cut() {
     let fixture = Fixture::new();
     let check = |content: &str, expected: &str| {
         let path = fixture.put("f.txt", content);
-        assert_eq!(fixture.say("view", &path), format!("{CAT} {path}:\n{expected}"));
+        assert_eq!(
+            fixture.say("view", &path),
+            format!("{CAT} {path}:\n{expected}")
+        );
     };
     check("", "     1\t\n");
     check("a\n\tb", "     1\ta\n     2\t\tb\n");
     check("a\r\nb\r\n", "     1\ta\n     2\tb\n     3\t\n");
     let long = "x".repeat(16_001);
-    check(&long, &format!("     1\t{}{FILE_CLIPPED}\n", &long[..16_000]));
+    check(
+        &long,
+        &format!("     1\t{}{FILE_CLIPPED}\n", &long[..16_000]),
+    );
 }
 
 #[test]
@@ -180,7 +228,10 @@ fn view_ranges_follow_the_contract() {
     let fixture = Fixture::new();
     let path = fixture.put("f.txt", "l1\nl2\nl3\nl4\nl5\n");
     let shown = |range: &[i64], lines: &str| {
-        assert_eq!(fixture.view_range(&path, range), format!("{CAT} {path}:\n{lines}"));
+        assert_eq!(
+            fixture.view_range(&path, range),
+            format!("{CAT} {path}:\n{lines}")
+        );
     };
     shown(&[2, 3], "     2\tl2\n     3\tl3\n");
     shown(&[4, -1], "     4\tl4\n     5\tl5\n");
@@ -240,7 +291,14 @@ fn views_of_directories_show_two_levels() {
     std::os::unix::fs::symlink("none", root.join("dangling")).unwrap();
     let root = root.to_str().unwrap();
     let paths = [
-        "/", "/dangling", "/link/", "/link/deep/", "/link/x", "/sub/", "/sub.txt", "/sub/deep/",
+        "/",
+        "/dangling",
+        "/link/",
+        "/link/deep/",
+        "/link/x",
+        "/sub/",
+        "/sub.txt",
+        "/sub/deep/",
         "/sub/x",
     ];
     let paths: Vec<String> = paths.iter().map(|path| format!("{root}{path}")).collect();
@@ -281,7 +339,11 @@ fn replacements_show_four_lines_around_them() {
         "     1\tX\n     2\tY\n     3\tl2\n     4\tl3\n     5\tl4\n     6\tl5\n     7\tl6\n     8\t\n"
             .to_owned()
     });
-    check("l20\n", "", "    17\tl17\n    18\tl18\n    19\tl19\n    20\t\n".to_owned());
+    check(
+        "l20\n",
+        "",
+        "    17\tl17\n    18\tl18\n    19\tl19\n    20\t\n".to_owned(),
+    );
 }
 
 #[test]
@@ -301,7 +363,11 @@ fn insertions_show_four_lines_around_them() {
         "X\nY",
         "     7\tl7\n     8\tl8\n     9\tl9\n    10\tl10\n    11\tX\n    12\tY\n    13\tl11\n    14\tl12\n    15\tl13\n    16\tl14\n    17\t\n",
     );
-    check(0, "X", "     1\tX\n     2\tl1\n     3\tl2\n     4\tl3\n     5\tl4\n     6\t\n");
+    check(
+        0,
+        "X",
+        "     1\tX\n     2\tl1\n     3\tl2\n     4\tl3\n     5\tl4\n     6\t\n",
+    );
     check(
         20,
         "",
@@ -338,7 +404,16 @@ fn draft_edits_are_an_error_that_says_why() {
         ..Default::default()
     };
     let observation = fixture.editor.edit(&action);
-    assert_eq!(observation.kind, ObservationKind::Error { error_id: String::new() });
-    assert!(observation.content.contains("need a language model"), "{}", observation.content);
+    assert_eq!(
+        observation.kind,
+        ObservationKind::Error {
+            error_id: String::new()
+        }
+    );
+    assert!(
+        observation.content.contains("need a language model"),
+        "{}",
+        observation.content
+    );
     assert_eq!(fixture.names("."), Vec::<String>::new());
 }

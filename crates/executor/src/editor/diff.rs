@@ -15,12 +15,23 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     if old == new {
         return String::new();
     }
-    of_lines(path, &old.split('\n').collect::<Vec<_>>(), &new.split('\n').collect::<Vec<_>>())
+    of_lines(
+        path,
+        &old.split('\n').collect::<Vec<_>>(),
+        &new.split('\n').collect::<Vec<_>>(),
+    )
 }
 
 fn of_lines(path: &str, old: &[&str], new: &[&str]) -> String {
-    let mut diff = Diff { text: format!("--- {path}\n+++ {path}"), left_out: 0 };
-    for Change { old: removed, new: added } in changes(old, new) {
+    let mut diff = Diff {
+        text: format!("--- {path}\n+++ {path}"),
+        left_out: 0,
+    };
+    for Change {
+        old: removed,
+        new: added,
+    } in changes(old, new)
+    {
         diff.push(&format!("@@ -{} +{} @@", span(&removed), span(&added)));
         for line in &old[removed] {
             diff.push(&format!("-{line}"));
@@ -50,7 +61,8 @@ impl Diff {
     fn finish(mut self) -> String {
         if self.left_out > 0 {
             // Tools that apply a diff skip lines that start with a backslash.
-            self.text.push_str(&format!("\n\\ {} more lines are not shown", self.left_out));
+            self.text
+                .push_str(&format!("\n\\ {} more lines are not shown", self.left_out));
         }
         self.text
     }
@@ -83,7 +95,11 @@ mod tests {
         check("a\n\nb", "a\nb", "@@ -2 +1,0 @@\n-");
         check("a\nb\nc", "x\ny\nc", "@@ -1,2 +1,2 @@\n-a\n-b\n+x\n+y");
         check("x", "x\n", "@@ -1,0 +2 @@\n+");
-        check("a\nb\nc\nd\ne", "a\nB\nc\nd\nE", "@@ -2 +2 @@\n-b\n+B\n@@ -5 +5 @@\n-e\n+E");
+        check(
+            "a\nb\nc\nd\ne",
+            "a\nB\nc\nd\nE",
+            "@@ -2 +2 @@\n-b\n+B\n@@ -5 +5 @@\n-e\n+E",
+        );
         check("b", "a\nb", "@@ -0,0 +1 @@\n+a");
         check("a", "a  \t", "@@ -1 +1 @@\n-a\n+a");
     }
@@ -103,7 +119,11 @@ mod tests {
             );
             let old: Vec<&str> = old.iter().map(String::as_str).collect();
             let new: Vec<&str> = new.iter().map(String::as_str).collect();
-            let diff = if old == new { String::new() } else { of_lines("p", &old, &new) };
+            let diff = if old == new {
+                String::new()
+            } else {
+                of_lines("p", &old, &new)
+            };
             assert_eq!(diff, expected, "{old:?} -> {new:?}");
         }
     }
@@ -118,7 +138,11 @@ mod tests {
         let new = "line\n".repeat(400_000);
         let diff = unified("p", "", &new);
         assert!(diff.len() < DIFF_BYTES_MAX + 100);
-        assert!(diff.ends_with("more lines are not shown"), "{}", &diff[diff.len() - 80..]);
+        assert!(
+            diff.ends_with("more lines are not shown"),
+            "{}",
+            &diff[diff.len() - 80..]
+        );
     }
 
     /// Applies a diff without context, which needs nothing but the hunk headers.

@@ -3,7 +3,7 @@
 use std::os::{fd::OwnedFd, unix::ffi::OsStrExt};
 
 use super::listing::{DIRECTORY_CLIPPED, clip};
-use crate::files::{EntryKind, FilePath, Opened, Workspace, entries};
+use crate::files::{self, EntryKind, FilePath, Opened, Workspace};
 
 /// Far more than are shown; past it no further directory is opened.
 const COLLECTED_MAX: usize = 100_000;
@@ -12,7 +12,7 @@ const COLLECTED_MAX: usize = 100_000;
 pub(super) fn listing(workspace: &Workspace, path: &FilePath, handle: OwnedFd) -> String {
     let mut found = vec![(path.shown().to_owned(), EntryKind::Directory)];
     let mut hidden = 0;
-    for (name, kind) in entries(workspace, path, handle) {
+    for (name, kind) in files::listing(workspace, path, handle) {
         if name.as_bytes().starts_with(b".") {
             hidden += 1;
             continue;
@@ -41,8 +41,10 @@ pub(super) fn listing(workspace: &Workspace, path: &FilePath, handle: OwnedFd) -
 
 fn collect(workspace: &Workspace, path: &FilePath, found: &mut Vec<(String, EntryKind)>) {
     // A directory that may not be opened is listed and not descended into, as `find` does it.
-    let Ok(Opened::Directory(handle)) = workspace.open(path) else { return };
-    for (name, kind) in entries(workspace, path, handle) {
+    let Ok(Opened::Directory(handle)) = workspace.open(path) else {
+        return;
+    };
+    for (name, kind) in files::listing(workspace, path, handle) {
         if !name.as_bytes().starts_with(b".") {
             found.push((path.child(&name).shown().to_owned(), kind));
         }

@@ -8,13 +8,7 @@ use zareba_protocol::{
     EditFile, EditSource, Edited, Observation, ObservationKind, ReadFile, ReadSource,
 };
 
-use super::{
-    diff,
-    history::History,
-    office,
-    refusal::Refusal,
-    view::document_extension,
-};
+use super::{diff, history::History, office, refusal::Refusal, view::document_extension};
 use crate::{
     files::{BINARY_FILE, FilePath, Opened, SAMPLE_BYTES, Workspace, is_binary, tidy},
     lint::{Linter, Linting},
@@ -24,16 +18,16 @@ const NO_DRAFTS: &str = "Draft edits (impl_source `llm_based_edit`) need a langu
 
 /// What an [`Editor`] is made from, beside its workspace.
 #[derive(Clone, Debug)]
-pub struct EditorSettings {
+pub(crate) struct EditorSettings {
     /// Where the undo history is kept; made when it is first needed.
-    pub history_dir: PathBuf,
+    pub(crate) history_dir: PathBuf,
     /// Whether edits are checked for mistakes that a parser can find.
-    pub linting: Linting,
+    pub(crate) linting: Linting,
 }
 
 /// Performs `edit` actions and the editor's kind of `read`.
 #[derive(Debug)]
-pub struct Editor {
+pub(crate) struct Editor {
     pub(super) workspace: Arc<Workspace>,
     pub(super) history: History,
     pub(super) linter: Linter,
@@ -55,22 +49,30 @@ enum Found {
 
 impl Editor {
     /// Edits the files of one workspace.
-    pub fn new(workspace: Arc<Workspace>, settings: EditorSettings) -> Self {
+    pub(crate) fn new(workspace: Arc<Workspace>, settings: EditorSettings) -> Self {
         let linter = Linter::new(settings.linting, workspace.owner());
-        Self { workspace, history: History::new(settings.history_dir), linter }
+        Self {
+            workspace,
+            history: History::new(settings.history_dir),
+            linter,
+        }
     }
 
     /// Performs one command. Edits of one file wait for each other.
-    pub fn edit(&self, action: &EditFile) -> Observation {
+    pub(crate) fn edit(&self, action: &EditFile) -> Observation {
         match action.impl_source {
             EditSource::Draft => return Observation::error(NO_DRAFTS),
             EditSource::Editor => {}
         }
         let (content, diff) = match self.command(action) {
-            Ok(Outcome { message, change: None }) => (message, String::new()),
-            Ok(Outcome { message, change: Some((old, new)) }) => {
-                (message, diff::unified(&action.path, &old, &new))
-            }
+            Ok(Outcome {
+                message,
+                change: None,
+            }) => (message, String::new()),
+            Ok(Outcome {
+                message,
+                change: Some((old, new)),
+            }) => (message, diff::unified(&action.path, &old, &new)),
             Err(refusal) => (format!("ERROR:\n{refusal}"), String::new()),
         };
         let extras = Edited {
@@ -82,21 +84,29 @@ impl Editor {
             diff: Some(diff),
             diff_cache: None,
         };
-        Observation { content, kind: ObservationKind::Edit(extras) }
+        Observation {
+            content,
+            kind: ObservationKind::Edit(extras),
+        }
     }
 
     /// The `read` that asks for the editor's numbered view.
-    pub fn view_for_read(&self, action: &ReadFile) -> Observation {
+    pub(crate) fn view_for_read(&self, action: &ReadFile) -> Observation {
         if self.is_binary(&action.path) {
             return Observation::error(BINARY_FILE);
         }
         let range = action.view_range.as_deref().unwrap_or_default();
-        let view = self.checked(&action.path, "view").and_then(|path| self.view(&path, range));
+        let view = self
+            .checked(&action.path, "view")
+            .and_then(|path| self.view(&path, range));
         let content = view.unwrap_or_else(|refusal| format!("ERROR:\n{refusal}"));
         let path = action.path.clone();
         Observation {
             content,
-            kind: ObservationKind::Read { path, impl_source: ReadSource::Editor },
+            kind: ObservationKind::Read {
+                path,
+                impl_source: ReadSource::Editor,
+            },
         }
     }
 
@@ -105,25 +115,41 @@ impl Editor {
         let path = self.checked(&action.path, &action.command)?;
         let missing = |name, command| Refusal::ParameterMissing { name, command };
         match action.command.as_str() {
-            "view" => Ok(Outcome { message: self.view(&path, &[])?, change: None }),
+            "view" => Ok(Outcome {
+                message: self.view(&path, &[])?,
+                change: None,
+            }),
             "create" => {
-                let text = action.file_text.as_deref().ok_or(missing("file_text", "create"))?;
+                let text = action
+                    .file_text
+                    .as_deref()
+                    .ok_or(missing("file_text", "create"))?;
                 self.create(&path, text)
             }
             "str_replace" => {
-                let old = action.old_str.as_deref().ok_or(missing("old_str", "str_replace"))?;
+                let old = action
+                    .old_str
+                    .as_deref()
+                    .ok_or(missing("old_str", "str_replace"))?;
                 if action.new_str.as_deref() == Some(old) {
-                    return Err(Refusal::SameText { text: old.to_owned() });
+                    return Err(Refusal::SameText {
+                        text: old.to_owned(),
+                    });
                 }
                 self.str_replace(&path, old, action.new_str.as_deref().unwrap_or_default())
             }
             "insert" => {
                 let line = insert_line.ok_or(missing("insert_line", "insert"))?;
-                let new = action.new_str.as_deref().ok_or(missing("new_str", "insert"))?;
+                let new = action
+                    .new_str
+                    .as_deref()
+                    .ok_or(missing("new_str", "insert"))?;
                 self.insert(&path, line, new)
             }
             "undo_edit" => self.undo(&path),
-            other => Err(Refusal::UnknownCommand { command: other.to_owned() }),
+            other => Err(Refusal::UnknownCommand {
+                command: other.to_owned(),
+            }),
         }
     }
 
@@ -135,10 +161,17 @@ impl Editor {
                 .ok()
                 .filter(|there| matches!(self.workspace.stat(there), Ok(Some(_))))
                 .map(|there| there.shown().to_owned());
-            return Err(Refusal::NotAbsolute { path: shown, suggestion });
+            return Err(Refusal::NotAbsolute {
+                path: shown,
+                suggestion,
+            });
         }
-        let located = FilePath::locate(path, self.workspace.working_dir())
-            .map_err(|fault| Refusal::BadPath { path: shown.clone(), fault })?;
+        let located = FilePath::locate(path, self.workspace.working_dir()).map_err(|fault| {
+            Refusal::BadPath {
+                path: shown.clone(),
+                fault,
+            }
+        })?;
         match (self.found(&located)?, command) {
             (Found::Nothing, "create") => {}
             (_, "create") => return Err(Refusal::Exists { path: shown }),
@@ -148,7 +181,10 @@ impl Editor {
             (Found::Other, _) => {}
         }
         match document_extension(located.as_path()) {
-            Some(extension) => Err(Refusal::IsDocument { path: shown, extension }),
+            Some(extension) => Err(Refusal::IsDocument {
+                path: shown,
+                extension,
+            }),
             None => Ok(located),
         }
     }
@@ -172,7 +208,9 @@ impl Editor {
         if !path.starts_with('/') {
             return false;
         }
-        let Ok(path) = FilePath::locate(path, self.workspace.working_dir()) else { return false };
+        let Ok(path) = FilePath::locate(path, self.workspace.working_dir()) else {
+            return false;
+        };
         match self.workspace.open(&path) {
             // What can be shown as text is left to the view, whatever its bytes look like.
             Ok(Opened::File(_)) if office::Kind::of(path.as_path()).is_some() => false,
@@ -193,6 +231,9 @@ fn insert_line(value: Option<&Value>) -> Result<Option<i64>, Refusal> {
             let digits = text.trim().replace('_', "");
             digits.parse().map(Some).map_err(|_| wrong(text.clone()))
         }
-        Some(other) => other.as_i64().map(Some).ok_or_else(|| wrong(other.to_string())),
+        Some(other) => other
+            .as_i64()
+            .map(Some)
+            .ok_or_else(|| wrong(other.to_string())),
     }
 }

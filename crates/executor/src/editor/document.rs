@@ -24,8 +24,12 @@ pub(super) struct Document {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Codec {
-    Utf8 { marked: bool },
-    Utf16 { big_endian: bool },
+    Utf8 {
+        marked: bool,
+    },
+    Utf16 {
+        big_endian: bool,
+    },
     /// An encoding of the time before Unicode.
     Legacy(&'static Encoding),
 }
@@ -54,23 +58,43 @@ impl Document {
     pub(super) fn spliced(&self, range: Range<usize>, with: &str) -> Self {
         let text = [&self.text[..range.start], with, &self.text[range.end..]].concat();
         let Some(raw) = &self.raw else {
-            return Self { text, raw: None, codec: self.codec };
+            return Self {
+                text,
+                raw: None,
+                codec: self.codec,
+            };
         };
         let newline = usual_newline(raw);
         let (start, end) = (raw_offset(raw, range.start), raw_offset(raw, range.end));
         let raw = [&raw[..start], &with.replace('\n', newline), &raw[end..]].concat();
         if universal_newlines(&raw) == text {
-            return Self { text, raw: Some(raw), codec: self.codec };
+            return Self {
+                text,
+                raw: Some(raw),
+                codec: self.codec,
+            };
         }
         // A lone `\r` met a `\n` at the seam and they became one newline: make all alike.
         let raw = text.replace('\n', newline);
-        Self { text, raw: Some(raw), codec: self.codec }
+        Self {
+            text,
+            raw: Some(raw),
+            codec: self.codec,
+        }
     }
 
     fn new(decoded: String, codec: Codec) -> Self {
         match universal_newlines(&decoded) {
-            std::borrow::Cow::Borrowed(_) => Self { text: decoded, raw: None, codec },
-            std::borrow::Cow::Owned(text) => Self { text, raw: Some(decoded), codec },
+            std::borrow::Cow::Borrowed(_) => Self {
+                text: decoded,
+                raw: None,
+                codec,
+            },
+            std::borrow::Cow::Owned(text) => Self {
+                text,
+                raw: Some(decoded),
+                codec,
+            },
         }
     }
 }
@@ -113,8 +137,17 @@ fn encode(text: &str, codec: Codec) -> Result<Vec<u8>, CodecError> {
         Codec::Utf8 { marked: false } => text.as_bytes().to_owned(),
         Codec::Utf8 { marked: true } => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
         Codec::Utf16 { big_endian } => {
-            let bytes = |unit: u16| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() };
-            std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(bytes).collect()
+            let bytes = |unit: u16| {
+                if big_endian {
+                    unit.to_be_bytes()
+                } else {
+                    unit.to_le_bytes()
+                }
+            };
+            std::iter::once(0xfeff)
+                .chain(text.encode_utf16())
+                .flat_map(bytes)
+                .collect()
         }
         Codec::Legacy(encoding) => {
             let (bytes, used, lossy) = encoding.encode(text);
@@ -201,7 +234,9 @@ mod tests {
     #[test]
     fn newlines_outside_of_the_edited_part_stay_as_they_are() {
         let check = |raw: &str, range: Range<usize>, with: &str, expected: &str| {
-            let document = Document::decode(raw.as_bytes()).unwrap().spliced(range, with);
+            let document = Document::decode(raw.as_bytes())
+                .unwrap()
+                .spliced(range, with);
             assert_eq!(document.encode().unwrap(), expected.as_bytes(), "{raw:?}");
             assert_eq!(document.text, universal_newlines(expected));
         };

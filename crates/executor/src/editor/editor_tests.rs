@@ -20,7 +20,11 @@ fn windows_newlines_stay_and_match_plain_ones() {
     assert_eq!(fixture.get("f.txt"), "1\r\n2\r\n3\r\n");
     fixture.insert(&path, 1, "new\nlines");
     assert_eq!(fixture.get("f.txt"), "1\r\nnew\r\nlines\r\n2\r\n3\r\n");
-    for expected in ["1\r\n2\r\n3\r\n", "one\r\n2\r\n3\r\n", "one\r\ntwo\r\nthree\r\n"] {
+    for expected in [
+        "1\r\n2\r\n3\r\n",
+        "one\r\n2\r\n3\r\n",
+        "one\r\ntwo\r\nthree\r\n",
+    ] {
         fixture.say("undo_edit", &path);
         assert_eq!(fixture.get("f.txt"), expected);
     }
@@ -32,7 +36,10 @@ fn old_encodings_and_byte_order_marks_stay() {
     let path = fixture.put("latin1.txt", b"caf\xe9 cr\xe8me br\xfbl\xe9e\n");
     let said = fixture.str_replace(&path, "crème", "à la crème");
     assert!(said.contains("café à la crème brûlée"), "{said}");
-    assert_eq!(fs::read(&path).unwrap(), b"caf\xe9 \xe0 la cr\xe8me br\xfbl\xe9e\n");
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        b"caf\xe9 \xe0 la cr\xe8me br\xfbl\xe9e\n"
+    );
     let said = fixture.str_replace(&path, "café", "咖啡");
     assert_eq!(
         said,
@@ -40,7 +47,10 @@ fn old_encodings_and_byte_order_marks_stay() {
             "ERROR:\nRan into 'windows-1252' codec can't encode character '\\u5496' in position 0: character maps to <undefined> while trying to write to {path}"
         )
     );
-    assert_eq!(fs::read(&path).unwrap(), b"caf\xe9 \xe0 la cr\xe8me br\xfbl\xe9e\n");
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        b"caf\xe9 \xe0 la cr\xe8me br\xfbl\xe9e\n"
+    );
     let path = fixture.put("marked.txt", "\u{feff}one\n");
     fixture.str_replace(&path, "one", "two");
     assert_eq!(fixture.get("marked.txt"), "\u{feff}two\n");
@@ -59,10 +69,10 @@ fn modes_survive_every_command() {
     fixture.str_replace(&path, "one", "two");
     assert_eq!(fixture.mode("run.sh"), 0o755);
     fixture.say("undo_edit", &path);
-    assert_eq!((fixture.mode("run.sh"), fixture.get("run.sh").as_str()), (
-        0o755,
-        "#!/bin/sh\necho one\n"
-    ));
+    assert_eq!(
+        (fixture.mode("run.sh"), fixture.get("run.sh").as_str()),
+        (0o755, "#!/bin/sh\necho one\n")
+    );
     assert_eq!(fixture.names("."), ["run.sh"]);
 }
 
@@ -70,8 +80,14 @@ fn modes_survive_every_command() {
 fn create_writes_the_text_exactly() {
     let fixture = Fixture::new();
     let path = fixture.path("new.txt");
-    assert_eq!(fixture.create(&path, "a\r\nb"), format!("File created successfully at: {path}"));
-    assert_eq!((fixture.get("new.txt").as_str(), fixture.mode("new.txt")), ("a\r\nb", 0o664));
+    assert_eq!(
+        fixture.create(&path, "a\r\nb"),
+        format!("File created successfully at: {path}")
+    );
+    assert_eq!(
+        (fixture.get("new.txt").as_str(), fixture.mode("new.txt")),
+        ("a\r\nb", 0o664)
+    );
     let empty = fixture.path("empty.txt");
     fixture.create(&empty, "");
     assert_eq!(
@@ -108,13 +124,18 @@ fn undo_goes_back_ten_edits_and_survives_a_restart() {
     let editor = fixture.restarted(Linting::Off);
     for number in (2..12).rev() {
         let observation = editor.edit(&undo);
-        let listing = format!("Here's the result of running `cat -n` on {path}:\n     1\t{number}\n     2\t\n");
+        let listing = format!(
+            "Here's the result of running `cat -n` on {path}:\n     1\t{number}\n     2\t\n"
+        );
         assert_eq!(
             observation.content,
             format!("Last edit to {path} undone successfully. {listing}")
         );
     }
-    assert_eq!(editor.edit(&undo).content, format!("ERROR:\nNo edit history found for {path}."));
+    assert_eq!(
+        editor.edit(&undo).content,
+        format!("ERROR:\nNo edit history found for {path}.")
+    );
     assert_eq!(fixture.get("f.txt"), "2\n");
 }
 
@@ -125,7 +146,10 @@ fn undo_after_create_brings_the_created_text_back() {
     fixture.create(&path, "made\n");
     fixture.put("new.txt", "changed by a program\n");
     let said = fixture.say("undo_edit", &path);
-    assert!(said.starts_with(&format!("Last edit to {path} undone successfully. ")), "{said}");
+    assert!(
+        said.starts_with(&format!("Last edit to {path} undone successfully. ")),
+        "{said}"
+    );
     assert_eq!(fixture.get("new.txt"), "made\n");
 }
 

@@ -54,9 +54,15 @@ fn edits_answer_as_recorded() {
     let done = replay("edit_create", nothing);
     assert_eq!(done.get("new_file.txt"), "New file content");
     let done = replay("edit_str_replace", test_file);
-    assert_eq!(done.get("test.txt"), TEST_FILE.replace("test file", "sample file"));
+    assert_eq!(
+        done.get("test.txt"),
+        TEST_FILE.replace("test file", "sample file")
+    );
     let done = replay("edit_insert", |fixture| {
-        fixture.put("test.txt", "Stripped.\nThis file is for testing purposes.\n");
+        fixture.put(
+            "test.txt",
+            "Stripped.\nThis file is for testing purposes.\n",
+        );
     });
     assert_eq!(
         done.get("test.txt"),

@@ -47,50 +47,61 @@ pub(super) enum Recalled {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) content: Vec<u8>,
-    pub(super) number: u64,
+    pub(super) id: EntryId,
+}
+
+/// The number comes first, thus the oldest entry does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryId {
+    number: u64,
+    key: String,
 }
 
 #[derive(Debug, Default)]
 struct Index {
-    /// By number, thus oldest first.
-    entries: BTreeMap<u64, Stored>,
+    /// How many bytes each entry takes.
+    entries: BTreeMap<EntryId, u64>,
     bytes: u64,
     next: u64,
 }
 
-#[derive(Debug)]
-struct Stored {
-    key: String,
-    bytes: u64,
-}
-
 impl History {
     pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory, index: Mutex::new(None) }
+        Self {
+            directory,
+            index: Mutex::new(None),
+        }
     }
 
     /// Remembers a content. A history that cannot be written costs the undo, not the edit.
     pub(super) fn push(&self, path: &str, content: &[u8]) {
         let mut index = self.lock();
         let index = index.get_or_insert_with(|| Index::load(&self.directory));
-        let (key, number) = (key(path), index.next);
-        if let Err(error) = self.store(&key, number, content) {
-            tracing::warn!(%error, path, directory = %self.directory.display(), "edit cannot be undone");
-            return;
-        }
+        let id = match self.store(index, key(path), content) {
+            Ok(id) => id,
+            Err(error) => {
+                let directory = self.directory.display();
+                tracing::warn!(%error, path, %directory, "edit cannot be undone");
+                return;
+            }
+        };
         let bytes = (HASH_BYTES + content.len()) as u64;
-        index.next += 1;
+        index.next = id.number + 1;
         index.bytes += bytes;
-        let of_file = index.entries.values().filter(|stored| stored.key == key).count();
-        let oldest = index.entries.iter().find(|(_, stored)| stored.key == key);
-        let oldest = oldest.map(|(number, _)| *number).filter(|_| of_file >= ENTRIES_PER_FILE_MAX);
-        index.entries.insert(number, Stored { key, bytes });
+        let of_file = || index.entries.keys().filter(|other| other.key == id.key);
+        let oldest = of_file()
+            .next()
+            .filter(|_| of_file().count() >= ENTRIES_PER_FILE_MAX);
+        let oldest = oldest.cloned();
+        index.entries.insert(id, bytes);
         if let Some(oldest) = oldest {
-            self.remove(index, oldest);
+            self.remove(index, &oldest);
         }
         while index.bytes > BYTES_MAX || index.entries.len() > ENTRIES_MAX {
-            let Some((&oldest, _)) = index.entries.first_key_value() else { break };
-            self.remove(index, oldest);
+            let Some((oldest, _)) = index.entries.first_key_value() else {
+                break;
+            };
+            self.remove(index, &oldest.clone());
         }
     }
 
@@ -99,22 +110,24 @@ impl History {
         let mut index = self.lock();
         let index = index.get_or_insert_with(|| Index::load(&self.directory));
         let key = key(path);
-        let newest = index.entries.iter().rev().find(|(_, stored)| stored.key == key);
-        let Some((&number, _)) = newest else { return Recalled::Nothing };
-        match self.recall(&key, number) {
-            Ok(content) => Recalled::Entry(Entry { content, number }),
+        let newest = index.entries.keys().rev().find(|id| id.key == key);
+        let Some(id) = newest.cloned() else {
+            return Recalled::Nothing;
+        };
+        match self.recall(&id) {
+            Ok(content) => Recalled::Entry(Entry { content, id }),
             Err(error) => {
                 tracing::warn!(%error, path, "damaged undo entry is dropped");
-                self.remove(index, number);
+                self.remove(index, &id);
                 Recalled::Damaged
             }
         }
     }
 
     /// Drops an entry that was brought back.
-    pub(super) fn forget(&self, number: u64) {
+    pub(super) fn forget(&self, id: &EntryId) {
         if let Some(index) = self.lock().as_mut() {
-            self.remove(index, number);
+            self.remove(index, id);
         }
     }
 
@@ -122,32 +135,49 @@ impl History {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn store(&self, key: &str, number: u64, content: &[u8]) -> io::Result<()> {
+    /// Writes an entry under the next number that is free.
+    fn store(&self, index: &mut Index, key: String, content: &[u8]) -> io::Result<EntryId> {
         let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&self.directory)?;
-        let path = self.entry_path(key, number);
-        let write = || {
-            let mut file = fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(&Sha256::digest(content))?;
-            file.write_all(content)
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        let mut id = EntryId {
+            number: index.next,
+            key,
         };
-        let written: io::Result<()> = write();
-        if written.is_err() {
-            // What was begun is worth nothing, and the disk may be full.
-            let _ = fs::remove_file(&path);
+        let file = match self.create(&id) {
+            // Another process works with this directory: see what it did.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                *index = Index::load(&self.directory);
+                id.number = index.next;
+                self.create(&id)?
+            }
+            answer => answer?,
+        };
+        match write_entry(file, content) {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                // What was begun is worth nothing, and the disk may be full.
+                let _ = fs::remove_file(self.entry_path(&id));
+                Err(error)
+            }
         }
-        written
     }
 
-    fn recall(&self, key: &str, number: u64) -> io::Result<Vec<u8>> {
+    fn create(&self, id: &EntryId) -> io::Result<fs::File> {
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.entry_path(id))
+    }
+
+    fn recall(&self, id: &EntryId) -> io::Result<Vec<u8>> {
         let file = fs::OpenOptions::new()
             .read(true)
             .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(self.entry_path(key, number))?;
+            .open(self.entry_path(id))?;
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes)?;
         let (hash, content) = bytes
@@ -159,45 +189,68 @@ impl History {
         Ok(content.to_owned())
     }
 
-    fn remove(&self, index: &mut Index, number: u64) {
-        let Some(stored) = index.entries.remove(&number) else { return };
-        index.bytes = index.bytes.saturating_sub(stored.bytes);
-        if let Err(error) = fs::remove_file(self.entry_path(&stored.key, number)) {
-            tracing::warn!(%error, number, "undo entry stays behind");
+    fn remove(&self, index: &mut Index, id: &EntryId) {
+        let Some(bytes) = index.entries.remove(id) else {
+            return;
+        };
+        index.bytes = index.bytes.saturating_sub(bytes);
+        if let Err(error) = fs::remove_file(self.entry_path(id)) {
+            tracing::warn!(%error, number = id.number, "undo entry stays behind");
         }
     }
 
-    fn entry_path(&self, key: &str, number: u64) -> PathBuf {
-        self.directory.join(format!("{key}-{number:016x}{SUFFIX}"))
+    fn entry_path(&self, id: &EntryId) -> PathBuf {
+        self.directory
+            .join(format!("{}-{:016x}{SUFFIX}", id.key, id.number))
     }
+}
+
+fn write_entry(mut file: fs::File, content: &[u8]) -> io::Result<()> {
+    file.write_all(&Sha256::digest(content))?;
+    file.write_all(content)
 }
 
 impl Index {
     /// Reads the names in a directory; a missing one is an empty history.
     fn load(directory: &Path) -> Self {
         let mut index = Self::default();
-        let Ok(entries) = fs::read_dir(directory) else { return index };
+        let Ok(entries) = fs::read_dir(directory) else {
+            return index;
+        };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let Some((key, number)) = name.to_str().and_then(parse_name) else { continue };
-            let Ok(metadata) = entry.metadata() else { continue };
-            index.next = index.next.max(number + 1);
+            let Some(id) = name.to_str().and_then(parse_name) else {
+                continue;
+            };
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            index.next = index.next.max(id.number + 1);
             index.bytes += metadata.len();
-            index.entries.insert(number, Stored { key, bytes: metadata.len() });
+            index.entries.insert(id, metadata.len());
         }
         index
     }
 }
 
-fn parse_name(name: &str) -> Option<(String, u64)> {
+fn parse_name(name: &str) -> Option<EntryId> {
     let (key, number) = name.strip_suffix(SUFFIX)?.split_once('-')?;
     // The largest number is left out, because there is none to follow it.
-    let number = u64::from_str_radix(number, 16).ok().filter(|number| *number < u64::MAX)?;
-    Some((key.to_owned(), number))
+    let number = u64::from_str_radix(number, 16)
+        .ok()
+        .filter(|number| *number < u64::MAX)?;
+    Some(EntryId {
+        number,
+        key: key.to_owned(),
+    })
 }
 
 fn key(path: &str) -> String {
-    Sha256::digest(path.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(path.as_bytes())
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -207,7 +260,7 @@ mod tests {
     fn popped(history: &History, path: &str) -> Option<Vec<u8>> {
         match history.last(path) {
             Recalled::Entry(entry) => {
-                history.forget(entry.number);
+                history.forget(&entry.id);
                 Some(entry.content)
             }
             Recalled::Nothing => None,
@@ -227,7 +280,10 @@ mod tests {
             .map(|content| String::from_utf8(content).unwrap())
             .collect();
         assert_eq!(back, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3"]);
-        assert_eq!(fs::read_dir(directory.path().join("undo")).unwrap().count(), 10);
+        assert_eq!(
+            fs::read_dir(directory.path().join("undo")).unwrap().count(),
+            10
+        );
     }
 
     #[test]
@@ -245,6 +301,20 @@ mod tests {
     }
 
     #[test]
+    fn two_processes_with_one_directory_do_not_overwrite_each_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = History::new(directory.path().to_owned());
+        let other = History::new(directory.path().to_owned());
+        one.push("/f", b"first");
+        other.push("/f", b"second");
+        one.push("/f", b"third");
+        let after = History::new(directory.path().to_owned());
+        assert_eq!(popped(&after, "/f"), Some(b"third".to_vec()));
+        assert_eq!(popped(&after, "/f"), Some(b"second".to_vec()));
+        assert_eq!(popped(&after, "/f"), Some(b"first".to_vec()));
+    }
+
+    #[test]
     fn damaged_and_foreign_files_are_never_brought_back() {
         let directory = tempfile::tempdir().unwrap();
         let history = History::new(directory.path().to_owned());
@@ -252,7 +322,14 @@ mod tests {
         history.push("/f", b"new");
         fs::write(directory.path().join("notes.txt"), "foreign").unwrap();
         fs::write(directory.path().join("x-ffffffffffffffff.undo"), "foreign").unwrap();
-        fs::write(history.entry_path(&key("/f"), 1), "nonsense").unwrap();
+        fs::write(
+            history.entry_path(&EntryId {
+                number: 1,
+                key: key("/f"),
+            }),
+            "nonsense",
+        )
+        .unwrap();
         let history = History::new(directory.path().to_owned());
         assert_eq!(history.last("/f"), Recalled::Damaged);
         assert_eq!(popped(&history, "/f"), Some(b"old".to_vec()));

@@ -20,10 +20,17 @@ pub(super) struct Insertion {
 pub(super) fn plan(text: &str, after: i64, new: &str) -> Result<Insertion, Refusal> {
     let count = text.split_inclusive('\n').count();
     let outside = Refusal::InsertLineOutside { line: after, count };
-    let after = usize::try_from(after).ok().filter(|line| *line <= count).ok_or(outside)?;
+    let after = usize::try_from(after)
+        .ok()
+        .filter(|line| *line <= count)
+        .ok_or(outside)?;
     let at: usize = text.split_inclusive('\n').take(after).map(str::len).sum();
     // A last line without a newline must not grow together with the new one.
-    let seam = if at > 0 && !text[..at].ends_with('\n') { "\n" } else { "" };
+    let seam = if at > 0 && !text[..at].ends_with('\n') {
+        "\n"
+    } else {
+        ""
+    };
     Ok(Insertion {
         at,
         with: format!("{seam}{new}\n"),
@@ -63,7 +70,10 @@ mod tests {
     #[test]
     fn lines_outside_of_the_file_are_refused() {
         let check = |line| {
-            assert_eq!(plan("a\nb\n", line, "x"), Err(Refusal::InsertLineOutside { line, count: 2 }));
+            assert_eq!(
+                plan("a\nb\n", line, "x"),
+                Err(Refusal::InsertLineOutside { line, count: 2 })
+            );
         };
         check(3);
         check(-1);

@@ -48,7 +48,10 @@ mod tests {
     #[test]
     fn a_newline_at_the_end_shows_one_more_line() {
         let head = "Here's the result of running `cat -n` on /f:\n";
-        assert_eq!(numbered("a\n\tb\n", "/f", 9), format!("{head}     9\ta\n    10\t\tb\n    11\t\n"));
+        assert_eq!(
+            numbered("a\n\tb\n", "/f", 9),
+            format!("{head}     9\ta\n    10\t\tb\n    11\t\n")
+        );
         assert_eq!(numbered("", "/f", 1), format!("{head}     1\t\n"));
     }
 
@@ -64,7 +67,11 @@ mod tests {
     #[test]
     fn lines_between_are_inclusive() {
         let check = |first, last, expected: &str| {
-            assert_eq!(lines_between("1\n2\n3\n4", first, last), expected, "{first} {last}");
+            assert_eq!(
+                lines_between("1\n2\n3\n4", first, last),
+                expected,
+                "{first} {last}"
+            );
         };
         check(1, 2, "1\n2\n");
         check(2, 9, "2\n3\n4");

@@ -5,10 +5,7 @@
 //! it, and ignores lines that fill more than a hundredth of a long text. Its worst case is
 //! cubic, therefore the work has a budget.
 
-use std::{
-    collections::HashMap,
-    ops::Range,
-};
+use std::{collections::HashMap, ops::Range};
 
 /// Steps before the search gives up: a tenth of a second, and far beyond any usual edit.
 const STEPS_MAX: u64 = 20_000_000;
@@ -25,13 +22,22 @@ pub(super) struct Change {
 
 /// The differences between two texts, in order.
 pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
-    let mut blocks = Matcher::new(old, new).blocks().unwrap_or_else(|| common_ends(old, new));
-    blocks.push(Block { old: old.len(), new: new.len(), length: 0 });
+    let mut blocks = Matcher::new(old, new)
+        .blocks()
+        .unwrap_or_else(|| common_ends(old, new));
+    blocks.push(Block {
+        old: old.len(),
+        new: new.len(),
+        length: 0,
+    });
     let mut changes = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     for block in blocks {
         if old_at < block.old || new_at < block.new {
-            changes.push(Change { old: old_at..block.old, new: new_at..block.new });
+            changes.push(Change {
+                old: old_at..block.old,
+                new: new_at..block.new,
+            });
         }
         (old_at, new_at) = (block.old + block.length, block.new + block.length);
     }
@@ -70,12 +76,23 @@ impl Matcher {
         }
         if new.len() >= POPULAR_FROM_LINES {
             let often = new.len() / 100 + 1;
-            places.iter_mut().filter(|places| places.len() > often).for_each(Vec::clear);
+            places
+                .iter_mut()
+                .filter(|places| places.len() > often)
+                .for_each(Vec::clear);
         }
         // Lines that only the old text has need no places, only numbers that match nothing.
         let absent = places.len();
-        let old = old.iter().map(|line| numbers.get(line).copied().unwrap_or(absent)).collect();
-        Self { old, new: numbered, places, steps: 0 }
+        let old = old
+            .iter()
+            .map(|line| numbers.get(line).copied().unwrap_or(absent))
+            .collect();
+        Self {
+            old,
+            new: numbered,
+            places,
+            steps: 0,
+        }
     }
 
     /// All runs of equal lines, in order and joined where they touch; `None` past the budget.
@@ -114,12 +131,19 @@ impl Matcher {
 
     /// The longest run, the first in the old text when several are equally long.
     fn longest(&mut self, old: &Range<usize>, new: &Range<usize>) -> Option<Block> {
-        let mut best = Block { old: old.start, new: new.start, length: 0 };
+        let mut best = Block {
+            old: old.start,
+            new: new.start,
+            length: 0,
+        };
         // Runs that end at the previous line of the old text: where in the new one, how long.
         let mut ending: Vec<(usize, usize)> = Vec::new();
         let mut next: Vec<(usize, usize)> = Vec::new();
         for index in old.clone() {
-            let places = self.places.get(self.old[index]).map_or(&[][..], Vec::as_slice);
+            let places = self
+                .places
+                .get(self.old[index])
+                .map_or(&[][..], Vec::as_slice);
             let places = &places[places.partition_point(|place| *place < new.start)..];
             let mut before = ending.iter().peekable();
             self.steps += 1;
@@ -132,7 +156,11 @@ impl Matcher {
                 };
                 next.push((place, length));
                 if length > best.length {
-                    best = Block { old: index + 1 - length, new: place + 1 - length, length };
+                    best = Block {
+                        old: index + 1 - length,
+                        new: place + 1 - length,
+                        length,
+                    };
                 }
             }
             if self.steps > STEPS_MAX {
@@ -166,7 +194,11 @@ impl Matcher {
 
 /// The equal lines at both ends: correct for every pair of texts, if not always the least.
 fn common_ends(old: &[&str], new: &[&str]) -> Vec<Block> {
-    let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let head = old
+        .iter()
+        .zip(new)
+        .take_while(|(old, new)| old == new)
+        .count();
     let tail = old[head..]
         .iter()
         .rev()
@@ -174,8 +206,16 @@ fn common_ends(old: &[&str], new: &[&str]) -> Vec<Block> {
         .take_while(|(old, new)| old == new)
         .count();
     vec![
-        Block { old: 0, new: 0, length: head },
-        Block { old: old.len() - tail, new: new.len() - tail, length: tail },
+        Block {
+            old: 0,
+            new: 0,
+            length: head,
+        },
+        Block {
+            old: old.len() - tail,
+            new: new.len() - tail,
+            length: tail,
+        },
     ]
 }
 
@@ -194,6 +234,12 @@ mod tests {
         old.insert(0, "first");
         old.push("last");
         let new: Vec<&str> = new.iter().map(String::as_str).collect();
-        assert_eq!(changes(&old, &new), [Change { old: 1..60_001, new: 1..60_001 }]);
+        assert_eq!(
+            changes(&old, &new),
+            [Change {
+                old: 1..60_001,
+                new: 1..60_001
+            }]
+        );
     }
 }

@@ -73,20 +73,28 @@ struct Parts(ZipArchive<Cursor<Vec<u8>>>);
 
 impl Parts {
     fn open(bytes: Vec<u8>) -> Result<Self, ConvertError> {
-        ZipArchive::new(Cursor::new(bytes)).map(Self).map_err(|_| ConvertError::NotAnArchive)
+        ZipArchive::new(Cursor::new(bytes))
+            .map(Self)
+            .map_err(|_| ConvertError::NotAnArchive)
     }
 
     fn text(&mut self, name: &str) -> Result<String, ConvertError> {
         let part = self
             .0
             .by_name(name)
-            .map_err(|_| ConvertError::PartMissing { name: name.to_owned() })?;
+            .map_err(|_| ConvertError::PartMissing {
+                name: name.to_owned(),
+            })?;
         let mut text = String::new();
         part.take(PART_BYTES_MAX + 1)
             .read_to_string(&mut text)
-            .map_err(|_| ConvertError::PartDamaged { name: name.to_owned() })?;
+            .map_err(|_| ConvertError::PartDamaged {
+                name: name.to_owned(),
+            })?;
         if text.len() as u64 > PART_BYTES_MAX {
-            return Err(ConvertError::PartTooLarge { name: name.to_owned() });
+            return Err(ConvertError::PartTooLarge {
+                name: name.to_owned(),
+            });
         }
         Ok(text)
     }

@@ -17,7 +17,10 @@ pub(super) enum Refusal {
         "Invalid `path` parameter: {path}. The path should be an absolute path, starting with `/`.{}",
         suggestion.as_ref().map(|there| format!(" Maybe you meant {there}?")).unwrap_or_default()
     )]
-    NotAbsolute { path: String, suggestion: Option<String> },
+    NotAbsolute {
+        path: String,
+        suggestion: Option<String>,
+    },
     #[error("Invalid `path` parameter: {path}. {fault}.")]
     BadPath { path: String, fault: Failure },
     #[error(
@@ -41,7 +44,10 @@ pub(super) enum Refusal {
     )]
     UnknownCommand { command: String },
     #[error("Parameter `{name}` is required for command: {command}.")]
-    ParameterMissing { name: &'static str, command: &'static str },
+    ParameterMissing {
+        name: &'static str,
+        command: &'static str,
+    },
     #[error(
         "File validation failed for {path}: File is too large ({:.1}MB). Maximum allowed size is {}MB.",
         *size as f64 / 1024.0 / 1024.0,
@@ -58,7 +64,9 @@ pub(super) enum Refusal {
     Write { path: String, reason: String },
     #[error("Invalid `view_range` parameter: {range:?}. {why}")]
     ViewRange { range: Vec<i64>, why: String },
-    #[error("Error in converting file to Markdown: {reason}. Please use Python code to read {path}")]
+    #[error(
+        "Error in converting file to Markdown: {reason}. Please use Python code to read {path}"
+    )]
     Convert { path: String, reason: String },
     #[error(
         "Invalid `new_str` parameter: {text}. No replacement was performed. `new_str` and `old_str` must be different."
@@ -85,11 +93,17 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn read(path: &str, failure: &Failure) -> Self {
-        Self::Read { path: path.to_owned(), reason: failure.to_string() }
+        Self::Read {
+            path: path.to_owned(),
+            reason: failure.to_string(),
+        }
     }
 
     pub(super) fn write(path: &str, failure: &Failure) -> Self {
-        Self::Write { path: path.to_owned(), reason: failure.to_string() }
+        Self::Write {
+            path: path.to_owned(),
+            reason: failure.to_string(),
+        }
     }
 }
 
@@ -99,5 +113,9 @@ fn listed(lines: &[usize]) -> String {
         return format!("{lines:?}");
     }
     let shown = format!("{:?}", &lines[..LISTED_LINES_MAX]);
-    format!("{}, ... ({} lines)]", shown.trim_end_matches(']'), lines.len())
+    format!(
+        "{}, ... ({} lines)]",
+        shown.trim_end_matches(']'),
+        lines.len()
+    )
 }

@@ -20,14 +20,21 @@ pub(super) fn plan(path: &str, text: &str, old: &str, new: &str) -> Result<Repla
     if let Some(replacement) = find_one(text, old, new)? {
         return Ok(replacement);
     }
-    let (old, new) = (old.trim_matches(python_space), new.trim_matches(python_space));
-    find_one(text, old, new)?
-        .ok_or_else(|| Refusal::NotFound { old: old.to_owned(), path: path.to_owned() })
+    let (old, new) = (
+        old.trim_matches(python_space),
+        new.trim_matches(python_space),
+    );
+    find_one(text, old, new)?.ok_or_else(|| Refusal::NotFound {
+        old: old.to_owned(),
+        path: path.to_owned(),
+    })
 }
 
 fn find_one(text: &str, old: &str, new: &str) -> Result<Option<Replacement>, Refusal> {
     let mut places = text.match_indices(old).map(|(place, _)| place);
-    let Some(first) = places.next() else { return Ok(None) };
+    let Some(first) = places.next() else {
+        return Ok(None);
+    };
     let Some(second) = places.next() else {
         return Ok(Some(Replacement {
             range: first..first + old.len(),
@@ -44,7 +51,10 @@ fn find_one(text: &str, old: &str, new: &str) -> Result<Option<Replacement>, Ref
             lines.push(line);
         }
     }
-    Err(Refusal::SeveralFound { old: old.to_owned(), lines })
+    Err(Refusal::SeveralFound {
+        old: old.to_owned(),
+        lines,
+    })
 }
 
 fn newlines(text: &str) -> usize {
@@ -61,7 +71,11 @@ mod tests {
     fn one_occurrence_is_replaced_where_it_stands() {
         assert_eq!(
             plan("/f", "a\nb\nc", "b\n", "x"),
-            Ok(Replacement { range: 2..4, with: "x".to_owned(), line: 2 })
+            Ok(Replacement {
+                range: 2..4,
+                with: "x".to_owned(),
+                line: 2
+            })
         );
     }
 
@@ -69,11 +83,18 @@ mod tests {
     fn white_space_around_the_texts_is_forgiven() {
         assert_eq!(
             plan("/f", "one two", "  two\n", "\n three \x1c"),
-            Ok(Replacement { range: 4..7, with: "three".to_owned(), line: 1 })
+            Ok(Replacement {
+                range: 4..7,
+                with: "three".to_owned(),
+                line: 1
+            })
         );
         assert_eq!(
             plan("/f", "one", " two ", "x"),
-            Err(Refusal::NotFound { old: "two".to_owned(), path: "/f".to_owned() })
+            Err(Refusal::NotFound {
+                old: "two".to_owned(),
+                path: "/f".to_owned()
+            })
         );
     }
 
@@ -82,7 +103,10 @@ mod tests {
         let check = |text: &str, old: &str, lines: &[usize]| {
             assert_eq!(
                 plan("/f", text, old, "x"),
-                Err(Refusal::SeveralFound { old: old.to_owned(), lines: lines.to_owned() })
+                Err(Refusal::SeveralFound {
+                    old: old.to_owned(),
+                    lines: lines.to_owned()
+                })
             );
         };
         check("test test\ntest", "test", &[1, 2]);
@@ -95,7 +119,11 @@ mod tests {
     fn overlapping_occurrences_count_once() {
         assert_eq!(
             plan("/f", "aaa", "aa", "x"),
-            Ok(Replacement { range: 0..2, with: "x".to_owned(), line: 1 })
+            Ok(Replacement {
+                range: 0..2,
+                with: "x".to_owned(),
+                line: 1
+            })
         );
     }
 
@@ -103,14 +131,23 @@ mod tests {
     fn an_empty_text_has_one_place_for_the_empty_string() {
         assert_eq!(
             plan("/f", "", "", "x"),
-            Ok(Replacement { range: 0..0, with: "x".to_owned(), line: 1 })
+            Ok(Replacement {
+                range: 0..0,
+                with: "x".to_owned(),
+                line: 1
+            })
         );
     }
 
     #[test]
     fn a_million_places_are_not_all_listed() {
-        let refusal = plan("/f", &"\n".repeat(5000), "", "x").unwrap_err().to_string();
-        assert!(refusal.contains(", 999, 1000, ... (5001 lines)]. Please"), "{refusal}");
+        let refusal = plan("/f", &"\n".repeat(5000), "", "x")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refusal.contains(", 999, 1000, ... (5001 lines)]. Please"),
+            "{refusal}"
+        );
     }
 
     proptest! {

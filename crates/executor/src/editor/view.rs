@@ -23,8 +23,12 @@ impl Editor {
         let shown = path.shown();
         let file = match self.open(path)? {
             Opened::Directory(_) if !range.is_empty() => {
-                let why = "The `view_range` parameter is not allowed when `path` points to a directory.";
-                return Err(Refusal::ViewRange { range: range.to_owned(), why: why.to_owned() });
+                let why =
+                    "The `view_range` parameter is not allowed when `path` points to a directory.";
+                return Err(Refusal::ViewRange {
+                    range: range.to_owned(),
+                    why: why.to_owned(),
+                });
             }
             Opened::Directory(handle) => {
                 return Ok(directory::listing(&self.workspace, path, handle));
@@ -42,20 +46,27 @@ impl Editor {
     }
 
     pub(super) fn open(&self, path: &FilePath) -> Result<Opened, Refusal> {
-        self.workspace.open(path).map_err(|failure| Refusal::read(path.shown(), &failure))
+        self.workspace
+            .open(path)
+            .map_err(|failure| Refusal::read(path.shown(), &failure))
     }
 }
 
 /// A document as text, under the sentence that says so.
 fn converted(path: &FilePath, file: OpenFile, extension: &str) -> Result<String, Refusal> {
     let shown = path.shown();
-    let refused = |reason: String| Refusal::Convert { path: shown.to_owned(), reason };
+    let refused = |reason: String| Refusal::Convert {
+        path: shown.to_owned(),
+        reason,
+    };
     let kind = office::Kind::of(path.as_path())
         .ok_or_else(|| refused(format!("there is no converter for {extension} files here")))?;
     let bytes = file
         .read(office::DOCUMENT_BYTES_MAX)
         .map_err(|failure| Refusal::read(shown, &failure))?;
-    let text = kind.markdown(bytes).map_err(|error| refused(error.to_string()))?;
+    let text = kind
+        .markdown(bytes)
+        .map_err(|error| refused(error.to_string()))?;
     Ok(format!(
         "Here's the content of the file {shown} displayed in Markdown format:\n{}\n",
         clip(&text, DOCUMENT_CLIPPED)
@@ -67,18 +78,28 @@ pub(super) fn contents(path: &FilePath, file: OpenFile) -> Result<Vec<u8>, Refus
     let shown = path.shown();
     let size = file.size();
     if size > FILE_BYTES_MAX {
-        return Err(Refusal::TooLarge { path: shown.to_owned(), size, limit: FILE_BYTES_MAX });
+        return Err(Refusal::TooLarge {
+            path: shown.to_owned(),
+            size,
+            limit: FILE_BYTES_MAX,
+        });
     }
-    let bytes = file.read(FILE_BYTES_MAX).map_err(|failure| Refusal::read(shown, &failure))?;
+    let bytes = file
+        .read(FILE_BYTES_MAX)
+        .map_err(|failure| Refusal::read(shown, &failure))?;
     if is_binary(path.as_path(), &bytes) {
-        return Err(Refusal::Binary { path: shown.to_owned() });
+        return Err(Refusal::Binary {
+            path: shown.to_owned(),
+        });
     }
     Ok(bytes)
 }
 
 pub(super) fn decoded(shown: &str, bytes: &[u8]) -> Result<Document, Refusal> {
-    Document::decode(bytes)
-        .map_err(|reason| Refusal::Read { path: shown.to_owned(), reason })
+    Document::decode(bytes).map_err(|reason| Refusal::Read {
+        path: shown.to_owned(),
+        reason,
+    })
 }
 
 /// The extension, with its dot, of a document that only `view` works on.
@@ -90,7 +111,10 @@ pub(super) fn document_extension(path: &Path) -> Option<String> {
 }
 
 fn part(shown: &str, text: &str, range: &[i64]) -> Result<String, Refusal> {
-    let invalid = |why: String| Refusal::ViewRange { range: range.to_owned(), why };
+    let invalid = |why: String| Refusal::ViewRange {
+        range: range.to_owned(),
+        why,
+    };
     let &[first, last] = range else {
         return Err(invalid("It should be a list of two integers.".to_owned()));
     };

@@ -55,7 +55,11 @@ fn surely_text(sample: &[u8], is_whole: bool) -> bool {
     }
     if let Some((encoding, mark)) = Encoding::for_bom(sample) {
         // A cut at an odd place would break the last character.
-        let end = if encoding == UTF_8 { sample.len() } else { sample.len() & !1 };
+        let end = if encoding == UTF_8 {
+            sample.len()
+        } else {
+            sample.len() & !1
+        };
         return encoding == UTF_8 || decodes_to_text(encoding, &sample[mark..end], is_whole);
     }
     match str::from_utf8(sample) {
@@ -69,7 +73,10 @@ fn surely_text(sample: &[u8], is_whole: bool) -> bool {
 }
 
 fn is_text_in_utf8(text: &str) -> bool {
-    let wide = text.chars().filter(|character| !character.is_ascii()).count();
+    let wide = text
+        .chars()
+        .filter(|character| !character.is_ascii())
+        .count();
     wide >= CERTAIN_CHARACTERS || (wide > 0 && !text.contains('\0'))
 }
 
@@ -91,7 +98,11 @@ mod tests {
     use super::*;
 
     fn check(name: &str, content: &[u8], expected: bool) {
-        assert_eq!(is_binary(Path::new(name), content), expected, "{name} {content:02x?}");
+        assert_eq!(
+            is_binary(Path::new(name), content),
+            expected,
+            "{name} {content:02x?}"
+        );
     }
 
     #[test]

@@ -11,7 +11,10 @@ pub(crate) enum Failure {
     /// The kernel refused; the number is the code that tells one refusal from another.
     #[error("[Errno {}] {}: {}", errno.raw_os_error(), reason(*errno), quoted(path))]
     Os { errno: Errno, path: String },
-    #[error("[Errno 13] Permission denied: {} (outside the workspace {root})", quoted(path))]
+    #[error(
+        "[Errno 13] Permission denied: {} (outside the workspace {root})",
+        quoted(path)
+    )]
     Outside { path: String, root: String },
     #[error("{} is a {kind}, not a regular file", quoted(path))]
     Special { path: String, kind: &'static str },
@@ -25,20 +28,36 @@ pub(crate) enum Failure {
     LongName,
     #[error("{} is larger than {} MiB, the most that is read at once", quoted(path), limit >> 20)]
     TooLarge { path: String, limit: u64 },
-    #[error("{} was changed by somebody else at the same time; look at it again", quoted(path))]
+    #[error(
+        "{} was changed by somebody else at the same time; look at it again",
+        quoted(path)
+    )]
     Changed { path: String },
     /// Writing in place would also change the other name, which may lie outside the workspace.
-    #[error("{} has another name (a hard link) and cannot be replaced safely", quoted(path))]
+    #[error(
+        "{} has another name (a hard link) and cannot be replaced safely",
+        quoted(path)
+    )]
     HardLinked { path: String },
 }
 
 impl Failure {
     pub(crate) fn os(errno: Errno, path: &str) -> Self {
-        Self::Os { errno, path: path.to_owned() }
+        Self::Os {
+            errno,
+            path: path.to_owned(),
+        }
     }
 
     pub(crate) fn io(error: &std::io::Error, path: &str) -> Self {
         Self::os(Errno::from_io_error(error).unwrap_or(Errno::IO), path)
+    }
+
+    pub(crate) fn special(path: &str, kind: &'static str) -> Self {
+        Self::Special {
+            path: path.to_owned(),
+            kind,
+        }
     }
 
     /// The kernel's code, when it was the kernel that refused.
@@ -68,11 +87,27 @@ mod tests {
         let check = |errno, path: &str, expected: &str| {
             assert_eq!(Failure::os(errno, path).to_string(), expected);
         };
-        check(Errno::NOENT, "/p", "[Errno 2] No such file or directory: '/p'");
-        check(Errno::ACCESS, "/it's", "[Errno 13] Permission denied: \"/it's\"");
-        check(Errno::NOSPC, "/a\nb", "[Errno 28] No space left on device: '/a\\nb'");
+        check(
+            Errno::NOENT,
+            "/p",
+            "[Errno 2] No such file or directory: '/p'",
+        );
+        check(
+            Errno::ACCESS,
+            "/it's",
+            "[Errno 13] Permission denied: \"/it's\"",
+        );
+        check(
+            Errno::NOSPC,
+            "/a\nb",
+            "[Errno 28] No space left on device: '/a\\nb'",
+        );
         check(Errno::ROFS, "/p", "[Errno 30] Read-only file system: '/p'");
-        check(Errno::LOOP, "/p", "[Errno 40] Too many levels of symbolic links: '/p'");
+        check(
+            Errno::LOOP,
+            "/p",
+            "[Errno 40] Too many levels of symbolic links: '/p'",
+        );
         check(Errno::DQUOT, "/p", "[Errno 122] Disk quota exceeded: '/p'");
         check(Errno::MFILE, "/p", "[Errno 24] Too many open files: '/p'");
     }

@@ -9,18 +9,28 @@ use std::{
 use rustix::fs::{CWD, FileType, Mode};
 use zareba_protocol::{Observation, ObservationKind, ReadSource};
 
-use super::{Scope, fixture::Fixture};
+use super::{Reach, fixture::Fixture};
 use crate::owner::Owner;
 
 fn read_of(path: &str, content: &str) -> Observation {
-    let kind =
-        ObservationKind::Read { path: path.to_owned(), impl_source: ReadSource::Plain };
-    Observation { content: content.to_owned(), kind }
+    let kind = ObservationKind::Read {
+        path: path.to_owned(),
+        impl_source: ReadSource::Plain,
+    };
+    Observation {
+        content: content.to_owned(),
+        kind,
+    }
 }
 
 fn write_of(path: &str) -> Observation {
-    let kind = ObservationKind::Write { path: path.to_owned() };
-    Observation { content: String::new(), kind }
+    let kind = ObservationKind::Write {
+        path: path.to_owned(),
+    };
+    Observation {
+        content: String::new(),
+        kind,
+    }
 }
 
 #[test]
@@ -62,7 +72,10 @@ fn paths_are_shown_absolute_and_not_resolved() {
     let fixture = Fixture::new();
     fixture.put("f.txt", "x");
     fs::create_dir(fixture.root().join("sub")).unwrap();
-    assert_eq!(fixture.read("sub/../f.txt"), read_of(&fixture.path("sub/../f.txt"), "x"));
+    assert_eq!(
+        fixture.read("sub/../f.txt"),
+        read_of(&fixture.path("sub/../f.txt"), "x")
+    );
 }
 
 #[test]
@@ -74,17 +87,26 @@ fn what_cannot_be_read_is_named() {
         let expected = expected.replace("{w}", root);
         assert_eq!(fixture.read(path), Observation::error(expected));
     };
-    check("none", "File not found: {w}/none. Your current working directory is {w}.");
+    check(
+        "none",
+        "File not found: {w}/none. Your current working directory is {w}.",
+    );
     check(".", "Path is a directory: {w}. You can only read files");
     fixture.put("latin1", b"caf\xe9");
     check("latin1", "File could not be decoded as utf-8: {w}/latin1.");
     fixture.put("program", b"\x7fELF\x02\0\0");
     check("program", "ERROR_BINARY_FILE");
-    check("latin1/below", "[Errno 20] Not a directory: '{w}/latin1/below'");
+    check(
+        "latin1/below",
+        "[Errno 20] Not a directory: '{w}/latin1/below'",
+    );
     check("", "the path is empty");
     check("a\0b", "the path contains a NUL byte");
     symlink("loop", fixture.root().join("loop")).unwrap();
-    check("loop", "[Errno 40] Too many levels of symbolic links: '{w}/loop'");
+    check(
+        "loop",
+        "[Errno 40] Too many levels of symbolic links: '{w}/loop'",
+    );
     rustix::fs::mknodat(
         CWD,
         fixture.root().join("pipe"),
@@ -103,10 +125,17 @@ fn what_cannot_be_read_is_named() {
 fn a_huge_file_is_refused_by_its_size() {
     let fixture = Fixture::new();
     let path = fixture.put("huge", "");
-    fs::File::options().write(true).open(&path).unwrap().set_len((64 << 20) + 1).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len((64 << 20) + 1)
+        .unwrap();
     assert_eq!(
         fixture.read("huge"),
-        Observation::error(format!("'{path}' is larger than 64 MiB, the most that is read at once"))
+        Observation::error(format!(
+            "'{path}' is larger than 64 MiB, the most that is read at once"
+        ))
     );
 }
 
@@ -165,13 +194,19 @@ fn new_files_get_their_mode_and_existing_ones_keep_theirs() {
     let path = fixture.put("script", "old\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o4750)).unwrap();
     fixture.write("script", "new");
-    assert_eq!((fixture.get("script").as_str(), fixture.mode("script")), ("new\n", 0o4750));
+    assert_eq!(
+        (fixture.get("script").as_str(), fixture.mode("script")),
+        ("new\n", 0o4750)
+    );
 }
 
 #[test]
 fn directories_above_a_new_file_are_made() {
     let fixture = Fixture::new();
-    assert_eq!(fixture.write("a/b/c.txt", "x"), write_of(&fixture.path("a/b/c.txt")));
+    assert_eq!(
+        fixture.write("a/b/c.txt", "x"),
+        write_of(&fixture.path("a/b/c.txt"))
+    );
     assert_eq!(fixture.get("a/b/c.txt"), "x\n");
 }
 
@@ -186,14 +221,26 @@ fn what_cannot_be_written_is_named_and_left_alone() {
     };
     check(".", "Path is a directory: {w}. You can only write to files");
     fs::create_dir(fixture.root().join("sub")).unwrap();
-    check("sub/", "Path is a directory: {w}/sub. You can only write to files");
-    check("sub/..", "Path is a directory: {w}/sub/... You can only write to files");
+    check(
+        "sub/",
+        "Path is a directory: {w}/sub. You can only write to files",
+    );
+    check(
+        "sub/..",
+        "Path is a directory: {w}/sub/... You can only write to files",
+    );
     fixture.put("latin1", b"caf\xe9");
     check("latin1", "File could not be decoded as utf-8: {w}/latin1");
-    check("latin1/below", "[Errno 20] Not a directory: '{w}/latin1/below'");
+    check(
+        "latin1/below",
+        "[Errno 20] Not a directory: '{w}/latin1/below'",
+    );
     symlink("nowhere/at/all", fixture.root().join("dangling")).unwrap();
     check("dangling", "File not found: {w}/dangling");
-    check(&"n".repeat(256), "a component of the path is longer than 255 bytes");
+    check(
+        &"n".repeat(256),
+        "a component of the path is longer than 255 bytes",
+    );
     check("/proc/none", "File not found: /proc/none");
     assert_eq!(fixture.names("."), ["dangling", "latin1", "sub"]);
 }
@@ -207,8 +254,18 @@ fn a_write_goes_through_links_to_their_target() {
     symlink("fresh", fixture.root().join("to-nothing")).unwrap();
     fixture.write("chain", "new");
     fixture.write("to-nothing", "made");
-    assert_eq!((fixture.get("target").as_str(), fixture.get("fresh").as_str()), ("new\n", "made\n"));
-    let kind = |name: &str| fs::symlink_metadata(fixture.root().join(name)).unwrap().file_type();
+    assert_eq!(
+        (
+            fixture.get("target").as_str(),
+            fixture.get("fresh").as_str()
+        ),
+        ("new\n", "made\n")
+    );
+    let kind = |name: &str| {
+        fs::symlink_metadata(fixture.root().join(name))
+            .unwrap()
+            .file_type()
+    };
     assert!(kind("chain").is_symlink() && kind("absolute").is_symlink());
     assert!(kind("to-nothing").is_symlink());
 }
@@ -219,7 +276,10 @@ fn another_name_of_a_file_keeps_the_old_content() {
     let path = fixture.put("one", "old\n");
     fs::hard_link(&path, fixture.root().join("two")).unwrap();
     fixture.write("one", "new");
-    assert_eq!((fixture.get("one").as_str(), fixture.get("two").as_str()), ("new\n", "old\n"));
+    assert_eq!(
+        (fixture.get("one").as_str(), fixture.get("two").as_str()),
+        ("new\n", "old\n")
+    );
 }
 
 #[test]
@@ -242,11 +302,25 @@ fn a_failed_write_leaves_no_temporary_file() {
     };
     let stat = slot.stat().unwrap();
     fixture.put("f", "somebody else's\n");
-    let failure = slot.replace(b"mine", super::Target::Present(&stat)).unwrap_err();
-    assert_eq!(failure, super::Failure::Changed { path: fixture.path("f") });
+    let failure = slot
+        .replace(b"mine", super::Target::Present(&stat))
+        .unwrap_err();
+    assert_eq!(
+        failure,
+        super::Failure::Changed {
+            path: fixture.path("f")
+        }
+    );
     assert_eq!(fixture.get("f"), "somebody else's\n");
-    let failure = slot.replace(b"mine", super::Target::Absent(Owner::Ourselves)).unwrap_err();
-    assert_eq!(failure, super::Failure::Changed { path: fixture.path("f") });
+    let failure = slot
+        .replace(b"mine", super::Target::Absent(Owner::Ourselves))
+        .unwrap_err();
+    assert_eq!(
+        failure,
+        super::Failure::Changed {
+            path: fixture.path("f")
+        }
+    );
     assert_eq!(fixture.names("."), ["f"]);
 }
 
@@ -284,8 +358,16 @@ fn listings_name_directories_first_and_ignore_case() {
     symlink("beta", fixture.root().join("link-to-dir")).unwrap();
     symlink("b.txt", fixture.root().join("link-to-file")).unwrap();
     symlink("none", fixture.root().join("dangling")).unwrap();
-    let expected =
-        [".git/", "Alpha/", "beta/", "link-to-dir/", ".env", "A.txt", "b.txt", "link-to-file"];
+    let expected = [
+        ".git/",
+        "Alpha/",
+        "beta/",
+        "link-to-dir/",
+        ".env",
+        "A.txt",
+        "b.txt",
+        "link-to-file",
+    ];
     assert_eq!(fixture.files.list(None), expected);
     assert_eq!(fixture.files.list(Some(&fixture.path(""))), expected);
     assert_eq!(fixture.files.list(Some("beta")), Vec::<String>::new());
@@ -296,8 +378,11 @@ fn listings_name_directories_first_and_ignore_case() {
 /// Only root can give files away, so elsewhere this proves the other half: the text of a refusal.
 #[test]
 fn new_files_and_directories_belong_to_the_owner() {
-    let owner = Owner::User { uid: 12345, gid: 54321 };
-    let fixture = Fixture::with(|_| Scope::WholeFilesystem, owner);
+    let owner = Owner::User {
+        uid: 12345,
+        gid: 54321,
+    };
+    let fixture = Fixture::with(|_| Reach::WholeFilesystem, owner);
     let ids = |name: &str| {
         let metadata = fs::metadata(fixture.root().join(name)).unwrap();
         (metadata.uid(), metadata.gid())

@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use zareba_protocol::{EditFile, Observation, ReadFile, ReadSource, WriteFile};
 
-use super::{Files, Scope, Workspace, WorkspaceSettings};
+use super::{Files, Reach, Workspace, WorkspaceSettings};
 use crate::{
     editor::{Editor, EditorSettings},
     lint::Linting,
@@ -20,35 +20,49 @@ use crate::{
 /// A workspace with what works on it; the directory goes away with it.
 pub(crate) struct Fixture {
     outer: TempDir,
+    pub(crate) reach: Arc<Reach>,
     pub(crate) files: Files,
     pub(crate) editor: Editor,
 }
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        Self::with(|_| Scope::WholeFilesystem, Owner::Ourselves)
+        Self::with(|_| Reach::WholeFilesystem, Owner::Ourselves)
     }
 
     /// A workspace that nothing may lead out of.
     pub(crate) fn enclosed() -> Self {
-        Self::with(|root| Scope::Beneath(root.to_owned()), Owner::Ourselves)
+        Self::with(|root| Reach::beneath(root).unwrap(), Owner::Ourselves)
     }
 
-    pub(crate) fn with(scope: impl FnOnce(&Path) -> Scope, owner: Owner) -> Self {
+    pub(crate) fn with(reach: impl FnOnce(&Path) -> Reach, owner: Owner) -> Self {
         let outer = tempfile::tempdir().unwrap();
         let root = outer.path().join("workspace");
         fs::create_dir(&root).unwrap();
-        let scope = scope(&root);
-        let settings = WorkspaceSettings { working_dir: root, scope, owner };
-        let workspace = Arc::new(Workspace::new(settings).unwrap());
+        let reach = Arc::new(reach(&root));
+        let settings = WorkspaceSettings {
+            working_dir: root,
+            reach: Arc::clone(&reach),
+            owner,
+        };
+        let workspace = Arc::new(Workspace::new(settings));
         let files = Files::new(Arc::clone(&workspace));
         let editor = editor(workspace, outer.path(), Linting::Off);
-        Self { outer, files, editor }
+        Self {
+            outer,
+            reach,
+            files,
+            editor,
+        }
     }
 
     /// A second editor over the same files and the same history, as after a restart.
     pub(crate) fn restarted(&self, linting: Linting) -> Editor {
-        editor(Arc::clone(&self.files.workspace), self.outer.path(), linting)
+        editor(
+            Arc::clone(&self.files.workspace),
+            self.outer.path(),
+            linting,
+        )
     }
 
     /// The directory around the workspace.
@@ -93,7 +107,11 @@ impl Fixture {
     }
 
     pub(crate) fn read_lines(&self, path: &str, start: i64, end: i64) -> Observation {
-        let action = ReadFile { start, end, ..read_action(path) };
+        let action = ReadFile {
+            start,
+            end,
+            ..read_action(path)
+        };
         self.files.read(&action, &self.root())
     }
 
@@ -131,8 +149,11 @@ impl Fixture {
 
     /// What the editor says to a command without further parameters.
     pub(crate) fn say(&self, command: &str, path: &str) -> String {
-        let action =
-            EditFile { path: path.to_owned(), command: command.to_owned(), ..Default::default() };
+        let action = EditFile {
+            path: path.to_owned(),
+            command: command.to_owned(),
+            ..Default::default()
+        };
         self.editor.edit(&action).content
     }
 
@@ -191,5 +212,11 @@ pub(crate) fn insert(path: &str, line: i64, new: &str) -> EditFile {
 }
 
 fn editor(workspace: Arc<Workspace>, outer: &Path, linting: Linting) -> Editor {
-    Editor::new(workspace, EditorSettings { history_dir: outer.join("undo"), linting })
+    Editor::new(
+        workspace,
+        EditorSettings {
+            history_dir: outer.join("undo"),
+            linting,
+        },
+    )
 }

@@ -24,7 +24,11 @@ pub(crate) fn read_range(start: i64, end: i64, count: usize) -> Range<usize> {
 pub(crate) fn write_range(start: i64, end: i64, count: usize) -> (usize, usize) {
     let length = i64::try_from(count).unwrap_or(i64::MAX);
     let index = |line: i64| {
-        let line = if line < 0 { line.saturating_add(length) } else { line };
+        let line = if line < 0 {
+            line.saturating_add(length)
+        } else {
+            line
+        };
         usize::try_from(line).unwrap_or_default().min(count)
     };
     (index(start), if end == -1 { count } else { index(end) })

@@ -2,15 +2,15 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::fd::AsFd,
 };
 
 use rustix::{
-    fs::{Dir, FileType, Stat},
+    fs::{FileType, Stat},
     io::Errno,
 };
 
-use super::{FilePath, Files, Opened, Workspace, printable};
+use super::{FilePath, Files, Opened, Workspace, entries::entries, name::printable};
 
 /// More names than anybody reads; a directory that a program filled must not fill our memory.
 const ENTRIES_MAX: usize = 100_000;
@@ -28,19 +28,23 @@ pub(crate) enum EntryKind {
 impl Files {
     /// Names in a directory, directories first and marked by a slash, each group sorted without
     /// regard to case. What is no directory has no names.
-    pub fn list(&self, path: Option<&str>) -> Vec<String> {
+    pub(crate) fn list(&self, path: Option<&str>) -> Vec<String> {
         let directory = self.workspace.working_dir();
         let path = match path {
             None | Some("") => ".",
             Some(path) => path,
         };
-        let Ok(path) = FilePath::locate(path, directory) else { return Vec::new() };
-        let Ok(Opened::Directory(handle)) = self.workspace.open(&path) else { return Vec::new() };
+        let Ok(path) = FilePath::locate(path, directory) else {
+            return Vec::new();
+        };
+        let Ok(Opened::Directory(handle)) = self.workspace.open(&path) else {
+            return Vec::new();
+        };
         let (mut directories, mut files) = (Vec::new(), Vec::new());
-        for (name, kind) in entries(&self.workspace, &path, handle) {
+        for (name, kind) in listing(&self.workspace, &path, handle) {
             match kind {
                 EntryKind::Directory => directories.push(format!("{}/", printable(&name))),
-                EntryKind::File => files.push(printable(&name)),
+                EntryKind::File => files.push(printable(&name).into_owned()),
                 EntryKind::Dangling => {}
             }
         }
@@ -53,36 +57,37 @@ impl Files {
 }
 
 /// The entries of an open directory in no order, at most [`ENTRIES_MAX`] of them.
-pub(crate) fn entries(
+pub(crate) fn listing(
     workspace: &Workspace,
     path: &FilePath,
-    handle: OwnedFd,
+    handle: impl AsFd,
 ) -> Vec<(OsString, EntryKind)> {
     let mut found = Vec::new();
-    let Ok(directory) = Dir::new(handle) else { return found };
-    for entry in directory {
-        let Ok(entry) = entry else { break };
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." {
-            continue;
-        }
+    let Ok(names) = entries(handle) else {
+        return found;
+    };
+    for entry in names {
+        let Ok((name, kind)) = entry else { break };
         if found.len() == ENTRIES_MAX {
-            tracing::warn!(path = path.shown(), limit = ENTRIES_MAX, "directory listing was cut");
+            tracing::warn!(
+                path = path.shown(),
+                limit = ENTRIES_MAX,
+                "directory listing was cut"
+            );
             break;
         }
-        let kind = match entry.file_type() {
+        let kind = match kind {
             FileType::Directory => EntryKind::Directory,
-            FileType::Symlink | FileType::Unknown => target_kind(workspace, path, name),
+            FileType::Symlink => target_kind(workspace, path, &name),
             _ => EntryKind::File,
         };
-        found.push((name.to_owned(), kind));
+        found.push((name, kind));
     }
     found
 }
 
 fn target_kind(workspace: &Workspace, path: &FilePath, name: &OsStr) -> EntryKind {
-    let is_directory =
-        |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     match workspace.stat_entry(path, name) {
         Ok(stat) if is_directory(&stat) => EntryKind::Directory,
         Ok(_) => EntryKind::File,

@@ -2,11 +2,13 @@
 
 use std::{
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
-use super::Failure;
+use super::{
+    Failure,
+    name::{meant_path, printable, printable_path},
+};
 
 /// The kernel's own limit for a path.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
@@ -31,16 +33,26 @@ impl FilePath {
         if path.contains('\0') {
             return Err(Failure::NulInPath);
         }
-        if path.split('/').any(|name| name.len() > NAME_BYTES_MAX) {
+        let text = tidy(path);
+        let given = meant_path(&text);
+        if given.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(Failure::LongName);
         }
-        let located = if path.starts_with('/') {
-            let shown = tidy(path);
-            Self { path: PathBuf::from(&shown), shown }
+        let located = if given.is_absolute() {
+            Self {
+                path: given,
+                shown: text,
+            }
+        } else if text == "." {
+            Self {
+                path: base.to_owned(),
+                shown: printable_path(base),
+            }
         } else {
-            let relative = tidy(path);
-            let path = if relative == "." { base.to_owned() } else { base.join(relative) };
-            Self { shown: path.to_string_lossy().into_owned(), path }
+            Self {
+                path: base.join(given),
+                shown: below(&printable_path(base), &text),
+            }
         };
         if located.path.as_os_str().len() > PATH_BYTES_MAX {
             return Err(Failure::LongPath);
@@ -50,10 +62,9 @@ impl FilePath {
 
     /// An entry of this directory.
     pub(crate) fn child(&self, name: &OsStr) -> Self {
-        let slash = if self.shown.ends_with('/') { "" } else { "/" };
         Self {
             path: self.path.join(name),
-            shown: format!("{}{slash}{}", self.shown, printable(name)),
+            shown: below(&self.shown, &printable(name)),
         }
     }
 
@@ -67,6 +78,11 @@ impl FilePath {
     }
 }
 
+fn below(directory: &str, name: &str) -> String {
+    let slash = if directory.ends_with('/') { "" } else { "/" };
+    format!("{directory}{slash}{name}")
+}
+
 /// What `str(pathlib.Path(path))` gives: no empty and no `.` components, `..` kept.
 pub(crate) fn tidy(path: &str) -> String {
     let slashes = path.bytes().take_while(|byte| *byte == b'/').count();
@@ -76,29 +92,20 @@ pub(crate) fn tidy(path: &str) -> String {
         2 => "//",
         _ => "/",
     };
-    let names: Vec<&str> =
-        path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|name| !name.is_empty() && *name != ".")
+        .collect();
     if root.is_empty() && names.is_empty() {
         return ".".to_owned();
     }
     format!("{root}{}", names.join("/"))
 }
 
-/// A file name as text; bytes that are not UTF-8 become `\xNN`, so that two names never look
-/// the same.
-pub(crate) fn printable(name: &OsStr) -> String {
-    let mut out = String::with_capacity(name.len());
-    for chunk in name.as_bytes().utf8_chunks() {
-        out.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            out.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -119,7 +126,10 @@ mod tests {
     fn relative_paths_are_joined_and_absolute_ones_are_not() {
         let check = |path: &str, expected: &str| {
             let located = FilePath::locate(path, Path::new("/work dir")).unwrap();
-            assert_eq!((located.shown(), located.as_path()), (expected, Path::new(expected)));
+            assert_eq!(
+                (located.shown(), located.as_path()),
+                (expected, Path::new(expected))
+            );
         };
         check("hello.sh", "/work dir/hello.sh");
         check("./a/../b", "/work dir/a/../b");
@@ -140,8 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_utf8_are_escaped() {
-        assert_eq!(printable(OsStr::from_bytes(b"a\xff\xc3b")), "a\\xff\\xc3b");
-        assert_eq!(printable(OsStr::new("plain-é")), "plain-é");
+    fn escaped_names_are_meant_and_their_own_length_counts() {
+        let name = "\\xff".repeat(255);
+        let located = FilePath::locate(&name, Path::new("/w")).unwrap();
+        assert_eq!(located.as_path().as_os_str().len(), "/w/".len() + 255);
+        assert_eq!(located.shown(), format!("/w/{name}"));
+        assert_eq!(
+            FilePath::locate(&format!("{name}x"), Path::new("/w")),
+            Err(Failure::LongName)
+        );
+        let base = Path::new(OsStr::from_bytes(b"/caf\xe9"));
+        let located = FilePath::locate("f", base).unwrap();
+        assert_eq!(located.shown(), "/caf\\xe9/f");
+        assert_eq!(located.as_path(), base.join("f"));
+        let child = located.child(OsStr::from_bytes(b"\xff"));
+        assert_eq!(child.shown(), "/caf\\xe9/f/\\xff");
     }
 }

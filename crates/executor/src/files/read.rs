@@ -1,18 +1,12 @@
 //! The `read` action: a file's text, or its bytes as a data URL.
 
-use std::{
-    ffi::OsStr,
-    path::Path,
-    sync::Arc,
-};
+use std::{ffi::OsStr, path::Path, sync::Arc};
 
 use base64::Engine;
 use rustix::io::Errno;
 use zareba_protocol::{Observation, ObservationKind, ReadFile, ReadSource};
 
-use super::{
-    Failure, FilePath, OpenFile, Opened, Workspace, is_binary, lines, universal_newlines,
-};
+use super::{Failure, FilePath, OpenFile, Opened, Workspace, is_binary, lines, universal_newlines};
 
 /// The largest file that is returned as text; an observation is held in memory several times.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -24,24 +18,27 @@ pub(crate) const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
 /// Reads, writes and lists files for actions.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub(crate) struct Files {
     pub(super) workspace: Arc<Workspace>,
 }
 
 impl Files {
     /// Works on the files of one workspace.
-    pub fn new(workspace: Arc<Workspace>) -> Self {
+    pub(crate) fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace }
     }
 
     /// The plain `read`; the editor's view is `Editor::view_for_read`.
     ///
     /// `cwd` is the shell's directory, which a relative path is meant from.
-    pub fn read(&self, action: &ReadFile, cwd: &Path) -> Observation {
+    pub(crate) fn read(&self, action: &ReadFile, cwd: &Path) -> Observation {
         match self.try_read(action, cwd) {
             Ok((content, path)) => Observation {
                 content,
-                kind: ObservationKind::Read { path, impl_source: ReadSource::Plain },
+                kind: ObservationKind::Read {
+                    path,
+                    impl_source: ReadSource::Plain,
+                },
             },
             Err(message) => Observation::error(message),
         }
@@ -60,7 +57,9 @@ impl Files {
         let file = match self.workspace.open(&path).map_err(refused)? {
             Opened::File(file) => file,
             Opened::Directory(_) => {
-                return Err(format!("Path is a directory: {shown}. You can only read files"));
+                return Err(format!(
+                    "Path is a directory: {shown}. You can only read files"
+                ));
             }
         };
         let content = match media_type(path.as_path()) {
@@ -72,12 +71,17 @@ impl Files {
 }
 
 fn text(file: OpenFile, path: &FilePath, action: &ReadFile) -> Result<String, String> {
-    let bytes = file.read(TEXT_BYTES_MAX).map_err(|failure| failure.to_string())?;
+    let bytes = file
+        .read(TEXT_BYTES_MAX)
+        .map_err(|failure| failure.to_string())?;
     if is_binary(path.as_path(), &bytes) {
         return Err(BINARY_FILE.to_owned());
     }
     let Ok(mut text) = String::from_utf8(bytes) else {
-        return Err(format!("File could not be decoded as utf-8: {}.", path.shown()));
+        return Err(format!(
+            "File could not be decoded as utf-8: {}.",
+            path.shown()
+        ));
     };
     if let std::borrow::Cow::Owned(converted) = universal_newlines(&text) {
         text = converted;
@@ -91,7 +95,10 @@ fn text(file: OpenFile, path: &FilePath, action: &ReadFile) -> Result<String, St
 
 /// The media type of the kinds that are returned as data URLs, by extension.
 fn media_type(path: &Path) -> Option<&'static str> {
-    let extension = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
+    let extension = path
+        .extension()
+        .and_then(OsStr::to_str)?
+        .to_ascii_lowercase();
     Some(match extension.as_str() {
         "png" => "image/png",
         "jpg" | "jpeg" => "image/jpeg",

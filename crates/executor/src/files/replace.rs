@@ -45,12 +45,13 @@ impl Slot {
     /// Puts `content` into this place, or changes nothing.
     pub(crate) fn replace(&self, content: &[u8], target: Target<'_>) -> Result<Ownership, Failure> {
         match (self.replace_by_rename(content, target), target) {
-            (Err(Errno::ACCESS | Errno::PERM | Errno::BUSY | Errno::XDEV), Target::Present(old)) => {
-                self.overwrite(content, old).map(|()| Ownership::AsWanted)
-            }
-            (Err(Errno::EXIST | Errno::STALE), _) => {
-                Err(Failure::Changed { path: self.shown().to_owned() })
-            }
+            (
+                Err(Errno::ACCESS | Errno::PERM | Errno::BUSY | Errno::XDEV),
+                Target::Present(old),
+            ) => self.overwrite(content, old).map(|()| Ownership::AsWanted),
+            (Err(Errno::EXIST | Errno::STALE), _) => Err(Failure::Changed {
+                path: self.shown().to_owned(),
+            }),
             (Err(errno), _) => Err(self.failure(errno)),
             (Ok(ownership), _) => Ok(ownership),
         }
@@ -61,8 +62,8 @@ impl Slot {
         let mut ownership = Ownership::AsWanted;
         let mode = match target {
             Target::Absent(owner) => {
-                if let Err(error) = owner.give(&draft.file) {
-                    ownership = Ownership::Refused(Failure::io(&error, self.shown()));
+                if let Err(errno) = owner.give(&draft.file) {
+                    ownership = Ownership::Refused(self.failure(errno));
                 }
                 NEW_FILE_MODE
             }
@@ -72,9 +73,12 @@ impl Slot {
                 old.st_mode & 0o7777
             }
         };
-        // After the owner, because a change of owner takes set-id bits away.
+        draft
+            .file
+            .write_all(content)
+            .map_err(|error| errno_of(&error))?;
+        // Last, because a write and a change of owner each take set-id bits away.
         fchmod(&draft.file, Mode::from_raw_mode(mode))?;
-        draft.file.write_all(content).map_err(|error| errno_of(&error))?;
         fdatasync(&draft.file)?;
         match target {
             Target::Absent(_) => draft.rename_to_free_name()?,
@@ -90,19 +94,20 @@ impl Slot {
     }
 
     fn overwrite(&self, content: &[u8], old: &Stat) -> Result<(), Failure> {
-        let flags = OFlags::WRONLY
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file: OwnedFd = openat(self.directory(), self.name(), flags, Mode::empty())
             .map_err(|errno| self.failure(errno))?;
         let now = fstat(&file).map_err(|errno| self.failure(errno))?;
         if !same_file(&now, old) {
-            return Err(Failure::Changed { path: self.shown().to_owned() });
+            return Err(Failure::Changed {
+                path: self.shown().to_owned(),
+            });
         }
         if self.refuse_hard_links && now.st_nlink > 1 {
-            return Err(Failure::HardLinked { path: self.shown().to_owned() });
+            return Err(Failure::HardLinked {
+                path: self.shown().to_owned(),
+            });
         }
         let mut file = std::fs::File::from(file);
         let length = content.len() as u64;
@@ -111,7 +116,8 @@ impl Slot {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(errno) => return Err(self.failure(errno)),
         }
-        file.write_all(content).map_err(|error| Failure::io(&error, self.shown()))?;
+        file.write_all(content)
+            .map_err(|error| Failure::io(&error, self.shown()))?;
         ftruncate(&file, length)
             .and_then(|()| fdatasync(&file))
             .map_err(|errno| self.failure(errno))
@@ -132,15 +138,19 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn create(slot: &'a Slot) -> Result<Self, Errno> {
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..NAMES_TRIED_MAX {
             let name = OsString::from(format!(".zareba-{:016x}.tmp", rand::random::<u64>()));
             match openat(slot.directory(), &name, flags, Mode::from_raw_mode(0o600)) {
-                Ok(file) => return Ok(Self { slot, name, file: file.into(), renamed: false }),
+                Ok(file) => {
+                    return Ok(Self {
+                        slot,
+                        name,
+                        file: file.into(),
+                        renamed: false,
+                    });
+                }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
@@ -188,11 +198,63 @@ impl Drop for Draft<'_> {
 /// The same inode with the same content, as far as its times tell.
 fn same_file(now: &Stat, then: &Stat) -> bool {
     let identity = |stat: &Stat| {
-        (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+        (
+            stat.st_dev,
+            stat.st_ino,
+            stat.st_size,
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+        )
     };
     identity(now) == identity(then)
 }
 
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::files::{FilePath, fixture::Fixture};
+
+    fn slot(fixture: &Fixture, name: &str) -> Slot {
+        let path = FilePath::locate(name, &fixture.root()).unwrap();
+        fixture.files.workspace.slot(&path).unwrap()
+    }
+
+    #[test]
+    fn a_write_in_place_leaves_nothing_of_the_old_content() {
+        let fixture = Fixture::enclosed();
+        fixture.put("f", "a long old content");
+        let slot = slot(&fixture, "f");
+        let old = slot.stat().unwrap();
+        assert_eq!(slot.overwrite(b"short", &old), Ok(()));
+        assert_eq!(fixture.get("f"), "short");
+        let now = slot.stat().unwrap();
+        assert_eq!(now.st_ino, old.st_ino);
+        assert_eq!(slot.overwrite(b"", &now), Ok(()));
+        assert_eq!(fixture.get("f"), "");
+    }
+
+    #[test]
+    fn a_write_in_place_does_not_reach_another_name_or_another_file() {
+        let fixture = Fixture::enclosed();
+        let path = fixture.put("f", "old");
+        let slot = slot(&fixture, "f");
+        let old = slot.stat().unwrap();
+        fs::hard_link(&path, fixture.outside().join("alias")).unwrap();
+        let failure = Failure::HardLinked { path: path.clone() };
+        assert_eq!(slot.overwrite(b"new", &old), Err(failure));
+        fs::remove_file(&path).unwrap();
+        fixture.put("f", "other");
+        assert_eq!(slot.overwrite(b"new", &old), Err(Failure::Changed { path }));
+        assert_eq!(fixture.get("f"), "other");
+        assert_eq!(
+            fs::read_to_string(fixture.outside().join("alias")).unwrap(),
+            "old"
+        );
+    }
 }

@@ -35,13 +35,19 @@ fn nothing_outside_is_read_written_or_listed() {
         assert_eq!(fixture.read(path), refused(&fixture, path));
         assert_eq!(fixture.write(path, "mine"), refused(&fixture, path));
         let said = fixture.str_replace(path, "secret", "mine");
-        assert!(said.starts_with("ERROR:\nRan into [Errno 13] Permission denied: "), "{said}");
+        assert!(
+            said.starts_with("ERROR:\nRan into [Errno 13] Permission denied: "),
+            "{said}"
+        );
         assert!(said.contains("(outside the workspace "), "{said}");
     }
     let outside = fixture.outside().join("new/file");
     let outside = outside.to_str().unwrap();
     assert_eq!(fixture.write(outside, "x"), refused(&fixture, outside));
-    assert_eq!(fixture.write("up/new/file", "x"), refused(&fixture, &fixture.path("up/new/file")));
+    assert_eq!(
+        fixture.write("up/new/file", "x"),
+        refused(&fixture, &fixture.path("up/new/file"))
+    );
     assert!(!fixture.outside().join("new").exists());
     assert_eq!(fixture.files.list(Some("/etc")), Vec::<String>::new());
     assert_eq!(fixture.files.list(Some("up")), Vec::<String>::new());
@@ -55,7 +61,12 @@ fn work_inside_goes_on_as_usual() {
     fixture.write("sub/dir/file", "text");
     symlink(fixture.path("sub/dir"), fixture.root().join("absolute")).unwrap();
     symlink("dir/../dir/file", fixture.root().join("sub/relative")).unwrap();
-    for path in ["sub/dir/file", "sub/../sub/dir/file", "absolute/file", "sub/relative"] {
+    for path in [
+        "sub/dir/file",
+        "sub/../sub/dir/file",
+        "absolute/file",
+        "sub/relative",
+    ] {
         assert_eq!(fixture.read(path).content, "text\n", "{path}");
     }
     fixture.write("absolute/file", "through the link");
@@ -75,7 +86,11 @@ fn a_directory_view_does_not_look_outside() {
     let fixture = Fixture::enclosed();
     fs::create_dir(fixture.outside().join("private")).unwrap();
     fs::write(fixture.outside().join("private/key"), "").unwrap();
-    symlink(fixture.outside().join("private"), fixture.root().join("link")).unwrap();
+    symlink(
+        fixture.outside().join("private"),
+        fixture.root().join("link"),
+    )
+    .unwrap();
     let root = fixture.root();
     let root = root.to_str().unwrap();
     assert_eq!(

@@ -57,7 +57,10 @@ mod tests {
             let error = str::from_utf8(bytes).unwrap_err();
             assert_eq!(undecodable(bytes, error), expected);
         };
-        check(b"ab\xff", "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte");
+        check(
+            b"ab\xff",
+            "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte",
+        );
         check(
             b"caf\xe9\n",
             "'utf-8' codec can't decode byte 0xe9 in position 3: invalid continuation byte",

@@ -10,53 +10,38 @@ use std::{
     io::Read,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat},
+    fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat},
     io::Errno,
 };
 
 use super::{
     Failure, FilePath,
-    scope::{Beneath, LINKS_MAX, read_link},
+    beneath::{LINKS_MAX, read_link},
+    entries::{DirectoryMode, NewDirectory, READING},
+    reach::Reach,
 };
 use crate::owner::Owner;
 
-/// How much of the file system file actions may reach.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// All that the process may; the walls are somebody else's.
-    WholeFilesystem,
-    /// Only this directory: links, `..` and absolute paths that lead out are refused.
-    Beneath(PathBuf),
-}
-
 /// What a [`Workspace`] is made from.
 #[derive(Clone, Debug)]
-pub struct WorkspaceSettings {
+pub(crate) struct WorkspaceSettings {
     /// The directory that the sandbox was started for, which is not the shell's directory.
-    pub working_dir: PathBuf,
+    pub(crate) working_dir: PathBuf,
     /// What may be reached.
-    pub scope: Scope,
+    pub(crate) reach: Arc<Reach>,
     /// Whom new files and directories belong to.
-    pub owner: Owner,
-}
-
-/// Why a workspace cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot open the workspace root `{}`", root.display())]
-pub struct OpenWorkspaceError {
-    root: PathBuf,
-    source: std::io::Error,
+    pub(crate) owner: Owner,
 }
 
 /// The files that actions may reach, and the locks that keep writers of one file apart.
 #[derive(Debug)]
-pub struct Workspace {
+pub(crate) struct Workspace {
     working_dir: PathBuf,
-    beneath: Option<Beneath>,
+    reach: Arc<Reach>,
     owner: Owner,
     /// Striped by file, so that the number of locks does not follow the number of files.
     locks: [Mutex<()>; LOCKS],
@@ -91,26 +76,19 @@ pub(crate) struct Slot {
 }
 
 impl Workspace {
-    /// Opens the root when there is one to stay beneath.
-    pub fn new(settings: WorkspaceSettings) -> Result<Self, OpenWorkspaceError> {
-        let beneath = match settings.scope {
-            Scope::WholeFilesystem => None,
-            Scope::Beneath(root) => Some(
-                Beneath::open_root(&root)
-                    .map_err(|errno| OpenWorkspaceError { root, source: errno.into() })?,
-            ),
-        };
-        Ok(Self {
+    /// Works on what may be reached.
+    pub(crate) fn new(settings: WorkspaceSettings) -> Self {
+        Self {
             working_dir: settings.working_dir,
-            beneath,
+            reach: settings.reach,
             owner: settings.owner,
             locks: [const { Mutex::new(()) }; LOCKS],
             hasher: RandomState::new(),
-        })
+        }
     }
 
     /// The directory that the sandbox was started for.
-    pub fn working_dir(&self) -> &Path {
+    pub(crate) fn working_dir(&self) -> &Path {
         &self.working_dir
     }
 
@@ -120,7 +98,7 @@ impl Workspace {
 
     /// Opens a file or directory for reading. Anything else is refused, never waited for.
     pub(crate) fn open(&self, path: &FilePath) -> Result<Opened, Failure> {
-        let handle = self.open_raw(path.as_path(), path.shown(), reading())?;
+        let handle = self.open_raw(path.as_path(), path.shown(), READING)?;
         judge(handle, path.shown())
     }
 
@@ -155,8 +133,10 @@ impl Workspace {
             let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
                 return Err(Failure::os(Errno::ISDIR, path.shown()));
             };
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let directory = self.open_raw(parent, path.shown(), flags)?;
+            let directory = self
+                .reach
+                .open_directory(parent)
+                .map_err(|errno| self.reach.failure(errno, path.shown()))?;
             match read_link(&directory, name) {
                 Ok(Some(target)) => place = parent.join(target),
                 Ok(None) | Err(Errno::NOENT) => {
@@ -164,7 +144,7 @@ impl Workspace {
                         directory,
                         name: name.to_owned(),
                         shown: path.shown().to_owned(),
-                        refuse_hard_links: self.beneath.is_some(),
+                        refuse_hard_links: matches!(*self.reach, Reach::Beneath(_)),
                     });
                 }
                 Err(errno) => return Err(Failure::os(errno, path.shown())),
@@ -189,66 +169,32 @@ impl Workspace {
         let stat = fstat(&slot.directory).map_err(|errno| Failure::os(errno, &slot.shown))?;
         let hash = self.hasher.hash_one((stat.st_dev, stat.st_ino, &slot.name));
         let index = usize::try_from(hash % LOCKS as u64).unwrap_or_default();
-        Ok(self.locks[index].lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.locks[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner))
     }
 
     fn make_parents(&self, path: &FilePath) -> Result<(), Failure> {
-        let Some(parent) = path.as_path().parent() else { return Ok(()) };
-        let mut missing = Vec::new();
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut above = None;
-        for directory in parent.ancestors() {
-            match self.open_raw(directory, path.shown(), flags) {
-                Ok(handle) => {
-                    above = Some(handle);
-                    break;
-                }
-                Err(failure) if failure.errno() == Some(Errno::NOENT) => missing.push(directory),
-                Err(failure) => return Err(failure),
-            }
-        }
-        let Some(mut above) = above else {
-            return Err(Failure::os(Errno::NOENT, path.shown()));
+        let Some(parent) = path.as_path().parent() else {
+            return Ok(());
         };
-        for directory in missing.into_iter().rev() {
-            if let Some(name) = directory.file_name() {
-                self.make_directory(above.as_fd(), name, path.shown())?;
+        let new = NewDirectory {
+            owner: self.owner,
+            mode: DirectoryMode::ByUmask,
+        };
+        match self.reach.open_or_make(parent, new) {
+            Ok((_, mut made)) => {
+                made.keep();
+                Ok(())
             }
-            above = self.open_raw(directory, path.shown(), flags)?;
+            Err(unmade) => Err(self.reach.failure(unmade.errno, path.shown())),
         }
-        Ok(())
-    }
-
-    fn make_directory(
-        &self,
-        above: BorrowedFd<'_>,
-        name: &OsStr,
-        shown: &str,
-    ) -> Result<(), Failure> {
-        // The process's umask narrows this, as it does for every other program's directories.
-        match mkdirat(above, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(()),
-            Err(errno) => return Err(Failure::os(errno, shown)),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = openat(above, name, flags, Mode::empty())
-            .map_err(|errno| Failure::os(errno, shown))?;
-        self.owner.give(made).map_err(|error| Failure::io(&error, shown))
     }
 
     fn open_raw(&self, path: &Path, shown: &str, flags: OFlags) -> Result<OwnedFd, Failure> {
-        let Some(beneath) = &self.beneath else {
-            return rustix::fs::open(path, flags, Mode::empty())
-                .map_err(|errno| refusal(errno, shown));
-        };
-        beneath.open(path, flags).map_err(|errno| match errno {
-            Errno::XDEV => Failure::Outside {
-                path: shown.to_owned(),
-                root: beneath.root.to_string_lossy().into_owned(),
-            },
-            other => refusal(other, shown),
-        })
+        self.reach
+            .open(path, flags)
+            .map_err(|errno| self.reach.failure(errno, shown))
     }
 }
 
@@ -256,7 +202,10 @@ impl OpenFile {
     /// All of the file, unless it is or becomes larger than `limit`.
     pub(crate) fn read(self, limit: u64) -> Result<Vec<u8>, Failure> {
         let size = u64::try_from(self.stat.st_size).unwrap_or_default();
-        let too_large = || Failure::TooLarge { path: self.shown.clone(), limit };
+        let too_large = || Failure::TooLarge {
+            path: self.shown.clone(),
+            limit,
+        };
         if size > limit {
             return Err(too_large());
         }
@@ -302,11 +251,12 @@ impl Slot {
 
     /// Opens what is in this place; `None` when nothing is.
     pub(crate) fn open(&self) -> Result<Option<Opened>, Failure> {
-        let flags = reading() | OFlags::NOFOLLOW;
+        let flags = READING | OFlags::NOFOLLOW;
         match openat(&self.directory, &self.name, flags, Mode::empty()) {
             Ok(handle) => judge(handle, &self.shown).map(Some),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(refusal(errno, &self.shown)),
+            Err(Errno::NXIO) => Err(Failure::special(&self.shown, "socket")),
+            Err(errno) => Err(Failure::os(errno, &self.shown)),
         }
     }
 
@@ -316,34 +266,19 @@ impl Slot {
     }
 }
 
-/// A FIFO must not block the open, a terminal must not become ours, a child must not inherit.
-fn reading() -> OFlags {
-    OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
-}
-
 fn judge(handle: OwnedFd, shown: &str) -> Result<Opened, Failure> {
     let stat = fstat(&handle).map_err(|errno| Failure::os(errno, shown))?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {
-            Ok(Opened::File(OpenFile { handle, stat, shown: shown.to_owned() }))
-        }
+        FileType::RegularFile => Ok(Opened::File(OpenFile {
+            handle,
+            stat,
+            shown: shown.to_owned(),
+        })),
         FileType::Directory => Ok(Opened::Directory(handle)),
-        FileType::Fifo => Err(special(shown, "named pipe")),
-        FileType::CharacterDevice | FileType::BlockDevice => Err(special(shown, "device")),
+        FileType::Fifo => Err(Failure::special(shown, "named pipe")),
+        FileType::CharacterDevice | FileType::BlockDevice => Err(Failure::special(shown, "device")),
         FileType::Socket | FileType::Symlink | FileType::Unknown => {
-            Err(special(shown, "special file"))
+            Err(Failure::special(shown, "special file"))
         }
     }
-}
-
-/// A socket cannot be opened at all; the kernel's words for that would not help.
-fn refusal(errno: Errno, shown: &str) -> Failure {
-    match errno {
-        Errno::NXIO => special(shown, "socket"),
-        other => Failure::os(other, shown),
-    }
-}
-
-fn special(shown: &str, kind: &'static str) -> Failure {
-    Failure::Special { path: shown.to_owned(), kind }
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use zareba_protocol::{Observation, ObservationKind, WriteFile};
 
-use super::{
-    Failure, FilePath, Files, Opened, Ownership, Target, lines::write_range,
-};
+use super::{Failure, FilePath, Files, Opened, Ownership, Target, lines::write_range};
 
 /// The largest file that lines are spliced into, since it is held in memory.
 const SPLICED_BYTES_MAX: u64 = 64 << 20;
@@ -16,7 +14,7 @@ impl Files {
     /// Writes a file, making its directories, and keeps mode and owner of one that is there.
     ///
     /// `cwd` is the shell's directory, which a relative path is meant from.
-    pub fn write(&self, action: &WriteFile, cwd: &Path) -> Observation {
+    pub(crate) fn write(&self, action: &WriteFile, cwd: &Path) -> Observation {
         match self.try_write(action, cwd) {
             Ok(path) => Observation {
                 content: String::new(),
@@ -96,7 +94,11 @@ fn spliced(old: &str, action: &WriteFile) -> String {
 
 fn usual_newline(lines: &[&str]) -> &'static str {
     let windows = lines.iter().filter(|line| line.ends_with("\r\n")).count();
-    if windows * 2 > lines.len() { "\r\n" } else { "\n" }
+    if windows * 2 > lines.len() {
+        "\r\n"
+    } else {
+        "\n"
+    }
 }
 
 /// Lines with the newline that ends each: `\n`, `\r\n` or a lone `\r`.

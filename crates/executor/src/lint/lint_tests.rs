@@ -11,7 +11,10 @@ const CLEAN: &str = "\nNo linting issues found in the changes.\n";
 #[test]
 fn a_clean_edit_is_said_to_be_clean() {
     assert_eq!(report("a.json", "{}", "{\"a\": 1}").as_deref(), Some(CLEAN));
-    assert_eq!(report("a.sh", "", "if true; then\n  echo ok\nfi\n").as_deref(), Some(CLEAN));
+    assert_eq!(
+        report("a.sh", "", "if true; then\n  echo ok\nfi\n").as_deref(),
+        Some(CLEAN)
+    );
 }
 
 #[test]
@@ -30,24 +33,44 @@ fn a_mistake_is_told_with_its_place() {
 #[test]
 fn a_mistake_that_was_there_before_is_not_told_again() {
     assert_eq!(report("a.sh", "fi\n", "true\nfi\n").as_deref(), Some(CLEAN));
-    let known = Issue { line: 1, column: 1, message: "m".to_owned() };
-    let same_text = Issue { line: 2, ..known.clone() };
-    let other_text = Issue { line: 3, ..known.clone() };
+    let known = Issue {
+        line: 1,
+        column: 1,
+        message: "m".to_owned(),
+    };
+    let same_text = Issue {
+        line: 2,
+        ..known.clone()
+    };
+    let other_text = Issue {
+        line: 3,
+        ..known.clone()
+    };
     assert_eq!(
-        introduced(vec![same_text, other_text.clone()], "new\nold\nmore\n", &[known], "old\n"),
+        introduced(
+            vec![same_text, other_text.clone()],
+            "new\nold\nmore\n",
+            &[known],
+            "old\n"
+        ),
         [other_text]
     );
 }
 
 #[test]
 fn python_is_checked_by_its_own_compiler() {
-    let python = std::process::Command::new("python3").arg("--version").output();
+    let python = std::process::Command::new("python3")
+        .arg("--version")
+        .output();
     let expected_none = python.is_err();
     let told = report("a.py", "x = 1\n", "x = 1\ndef f(:\n    pass\n");
     assert_eq!(told.is_none(), expected_none);
     if let Some(told) = told {
         let start = "\nLinting issues found in the changes:\n- Line 2, Column ";
-        assert!(told.starts_with(start) && told.contains(": E999 SyntaxError: "), "{told}");
+        assert!(
+            told.starts_with(start) && told.contains(": E999 SyntaxError: "),
+            "{told}"
+        );
         assert_eq!(report("a.py", "", "x = 1\n").as_deref(), Some(CLEAN));
     }
 }

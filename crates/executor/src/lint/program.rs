@@ -35,7 +35,10 @@ pub(super) struct Finished {
 
 impl Runner {
     pub(super) fn new(owner: Owner) -> Self {
-        Self { owner, deadline: DEADLINE }
+        Self {
+            owner,
+            deadline: DEADLINE,
+        }
     }
 
     /// Runs a program from the search path with `input` as its standard input. `None` when it is
@@ -77,7 +80,10 @@ impl Runner {
             }
         }
         let exit_code = child.wait(deadline)?;
-        Some(Finished { exit_code, output: String::from_utf8_lossy(&output).into_owned() })
+        Some(Finished {
+            exit_code,
+            output: String::from_utf8_lossy(&output).into_owned(),
+        })
     }
 }
 
@@ -132,14 +138,20 @@ mod tests {
     use super::*;
 
     fn runner(deadline: Duration) -> Runner {
-        Runner { owner: Owner::Ourselves, deadline }
+        Runner {
+            owner: Owner::Ourselves,
+            deadline,
+        }
     }
 
     #[test]
     fn a_program_gets_its_input_and_its_outputs_are_read() {
         assert_eq!(
             runner(DEADLINE).run("bash", &["-c", "cat; echo more >&2; exit 3"], "text "),
-            Some(Finished { exit_code: 3, output: "text more\n".to_owned() })
+            Some(Finished {
+                exit_code: 3,
+                output: "text more\n".to_owned()
+            })
         );
     }
 
@@ -147,7 +159,10 @@ mod tests {
     fn a_program_that_is_missing_or_does_not_end_says_nothing() {
         assert_eq!(runner(DEADLINE).run("no-such-program-here", &[], ""), None);
         let started = Instant::now();
-        assert_eq!(runner(Duration::from_millis(50)).run("sleep", &["60"], ""), None);
+        assert_eq!(
+            runner(Duration::from_millis(50)).run("sleep", &["60"], ""),
+            None
+        );
         assert!(started.elapsed() < Duration::from_secs(30));
     }
 

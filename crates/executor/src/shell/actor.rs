@@ -251,7 +251,13 @@ impl Actor {
     fn type_in(&mut self, ask: Ask) -> Result<(), Outcome> {
         let bytes = match ask {
             Ask::Wait | Ask::Run(_) => return Ok(()),
-            Ask::Press(key) => key.bytes,
+            Ask::Press(key) => {
+                // A shell that stopped itself would never see the key.
+                if let Some(process) = &self.process {
+                    process.child.resume_if_stopped();
+                }
+                key.bytes
+            }
             Ask::Type(text) => {
                 let cooked = self.process.as_ref().is_some_and(|process| {
                     process.pty.reads_lines().unwrap_or(true)
@@ -416,9 +422,13 @@ impl Actor {
 
     fn note_place(&mut self, report: &Report) {
         self.last_search_path.clone_from(&report.search_path);
-        if *self.place.borrow() != PathBuf::from(&report.directory) {
-            self.place.send_replace(PathBuf::from(&report.directory));
-        }
+        self.place.send_if_modified(|place| {
+            let moved = place.as_os_str() != report.directory.as_str();
+            if moved {
+                *place = PathBuf::from(&report.directory);
+            }
+            moved
+        });
     }
 
     fn idle_shell(&self) -> Ended {

@@ -160,8 +160,9 @@ impl Dialect for Bash {
 
     fn trigger(&self) -> &'static [u8] {
         // The first word must be a plain one: after an unclosed quote bash does not know a
-        // reserved word for what it is.
-        b"__zareba_begin; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
+        // reserved word for what it is. In a list, the status that it returns for `$?` is no
+        // failure to `set -e` and to a trap on ERR.
+        b"__zareba_begin && [[ -n 1 ]]; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
           { __zareba_done $?; } 2>/dev/null\n"
     }
 

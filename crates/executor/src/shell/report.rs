@@ -50,8 +50,8 @@ impl ReportReader {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > RECORD_MAX_BYTES {
-            // Not ours: our records are short. Start again behind it.
-            self.buffer.clear();
+            // Not ours: our records are short. One of them may come behind it, though.
+            self.buffer.drain(..RECORD_MAX_BYTES / 2);
         }
     }
 
@@ -60,7 +60,8 @@ impl ReportReader {
         loop {
             let mut ends = memchr::memchr_iter(0, &self.buffer);
             let first = ends.next()?;
-            if self.buffer[..first] != self.token {
+            // What somebody else wrote may stand right before a record of ours.
+            if !self.buffer[..first].ends_with(&self.token) {
                 self.buffer.drain(..=first);
                 continue;
             }
@@ -136,6 +137,19 @@ mod tests {
         reader.push(&record("guess", ["7", "0", "", "/", "/bin"]));
         reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
         assert_eq!(reader.next(), Some(seven()));
+    }
+
+    #[test]
+    fn a_record_is_found_behind_bytes_that_do_not_end_as_records_do() {
+        for garbage in [b"garbage".to_vec(), vec![b'x'; RECORD_MAX_BYTES], vec![b'x'; 3 * RECORD_MAX_BYTES + 7]] {
+            let mut reader = ReportReader::new("secret");
+            for chunk in garbage.chunks(4096) {
+                reader.push(chunk);
+                assert_eq!(reader.next(), None);
+            }
+            reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
+            assert_eq!(reader.next(), Some(seven()), "behind {} bytes", garbage.len());
+        }
     }
 
     #[test]

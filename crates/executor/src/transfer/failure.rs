@@ -2,22 +2,29 @@
 
 use std::{io, path::Path};
 
+use rustix::io::Errno;
 use zareba_wire::TransferError;
+
+use crate::files::{Failure, Reach, printable_path};
 
 /// The file system's refusal in the form `[Errno 20] Not a directory: '/a/b'`.
 pub(super) fn os_error(error: impl Into<io::Error>, path: &Path) -> TransferError {
     let source = error.into();
-    let text = source.to_string();
-    let message = match source.raw_os_error() {
-        Some(code) => {
-            let words = text
-                .strip_suffix(&format!(" (os error {code})"))
-                .unwrap_or(&text);
-            format!("[Errno {code}] {words}: {}", quoted(path))
-        }
-        None => format!("{text}: {}", quoted(path)),
-    };
+    let message = Failure::io(&source, &printable_path(path)).to_string();
     TransferError::Io { message, source }
+}
+
+/// A refusal to open a path, which may be one to leave the workspace.
+pub(super) fn refused(reach: &Reach, errno: Errno, path: &Path) -> TransferError {
+    let failure = reach.failure(errno, &printable_path(path));
+    let source = match failure {
+        Failure::Outside { .. } => io::ErrorKind::PermissionDenied.into(),
+        _ => errno.into(),
+    };
+    TransferError::Io {
+        message: failure.to_string(),
+        source,
+    }
 }
 
 /// A request that makes no sense, in the words of the contract.
@@ -39,16 +46,6 @@ pub(super) fn bad_entry(name: &[u8], reason: impl std::fmt::Display) -> Transfer
 pub(super) fn bad_archive(message: impl Into<String>) -> TransferError {
     TransferError::BadArchive {
         message: message.into(),
-    }
-}
-
-/// The path in quotes, single ones unless the path itself holds one, as Python writes it.
-fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    if path.contains('\'') && !path.contains('"') {
-        format!("\"{path}\"")
-    } else {
-        format!("'{}'", path.replace('\'', "\\'"))
     }
 }
 

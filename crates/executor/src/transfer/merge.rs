@@ -17,10 +17,10 @@ use rustix::{
 use zareba_wire::TransferError;
 
 use super::{
-    beneath::{self, Links, kind_of, list},
     destination::Destination,
     failure::{bad_archive, os_error},
 };
+use crate::files::{Links, entries, kind_of, open_beneath};
 
 /// Moves all that is in `staged` into the destination. Files and links replace what has their
 /// name; directories join those that are there.
@@ -59,9 +59,10 @@ impl Merge<'_> {
     /// on both sides in turn are added to the list.
     fn plan(&self, directory: PathBuf, shared: &mut Vec<PathBuf>) -> Result<Moves, TransferError> {
         let (from, to) = self.open_both(&directory)?;
-        let listed = list(&from).map_err(|error| os_error(error, &self.final_path(&directory)))?;
+        let unread = |error: Errno| os_error(error, &self.final_path(&directory));
         let mut names = Vec::new();
-        for (name, staged) in listed {
+        for entry in entries(&from).map_err(unread)? {
+            let (name, staged) = entry.map_err(unread)?;
             let path = directory.join(&name);
             let refuse = |error: Errno| Err(os_error(error, &self.final_path(&path)));
             match (staged, kind_of(&to, &name)) {
@@ -91,10 +92,10 @@ impl Merge<'_> {
     fn open_both(&self, directory: &Path) -> Result<(OwnedFd, OwnedFd), TransferError> {
         let path = self.final_path(directory);
         let reading = OFlags::RDONLY | OFlags::DIRECTORY;
-        let from = beneath::open(self.staged, directory, reading, Links::Refused)
+        let from = open_beneath(self.staged, directory, reading, Links::Refused)
             .map_err(|error| os_error(error, &path))?;
         let passing = OFlags::PATH | OFlags::DIRECTORY;
-        let to = beneath::open(&self.destination.directory, directory, passing, self.links)
+        let to = open_beneath(&self.destination.directory, directory, passing, self.links)
             .map_err(|error| match error {
                 Errno::XDEV | Errno::LOOP => bad_archive(format!(
                     "'{}' is a link in the destination, and the archive would be unpacked through it",

@@ -4,28 +4,20 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{File, Metadata},
     io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags},
+    fs::{FileType, OFlags},
     io::Errno,
 };
 use zareba_wire::TransferError;
 
-use super::{
-    beneath::{self, Links, list},
-    failure::{invalid, os_error},
-};
+use super::failure::{invalid, os_error, refused};
+use crate::files::{Beneath, Links, READING, Reach, entries, read_link};
 
 /// Entries of one download at the most; an archive's directory is kept in memory until its end.
-const ENTRIES_MAX: u64 = 500_000;
-/// Opening like this waits for no pipe and takes no terminal.
-const READING: OFlags = OFlags::RDONLY
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
+const ENTRIES_MAX: usize = 500_000;
 
 /// What to do with links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +64,13 @@ struct Pending {
 
 impl Source {
     /// Opens an absolute path. A link that the client names itself is followed.
-    pub(super) fn open(path: &Path) -> Result<Self, TransferError> {
-        let opened = match rustix::fs::openat(CWD, path, READING, Mode::empty()) {
+    pub(super) fn open(path: &Path, reach: &Reach) -> Result<Self, TransferError> {
+        let opened = match reach.open(path, READING) {
             Ok(opened) => File::from(opened),
             Err(Errno::NOENT) => return Err(TransferError::NotFound),
             // What a socket answers to being opened.
             Err(Errno::NXIO) => return Err(special(path)),
-            Err(error) => return Err(os_error(error, path)),
+            Err(error) => return Err(refused(reach, error, path)),
         };
         let metadata = opened.metadata().map_err(|error| os_error(error, path))?;
         if !metadata.is_dir() && !metadata.is_file() {
@@ -107,8 +99,7 @@ impl Source {
             });
         }
         let tree = Tree {
-            root: self.opened.into(),
-            path: self.path,
+            root: Beneath::new(self.opened.into(), &self.path),
             links,
         };
         let mut pending = vec![Pending {
@@ -127,7 +118,7 @@ impl Source {
                 // Gone or replaced since it was listed.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {}
                 Err(error) => {
-                    let text = os_error(error, &tree.path.join(&next.path)).to_string();
+                    let text = os_error(error, &tree.root.root().join(&next.path)).to_string();
                     return Err(io::Error::new(io::Error::from(error).kind(), text));
                 }
             }
@@ -144,8 +135,7 @@ fn special(path: &Path) -> TransferError {
 }
 
 struct Tree {
-    root: OwnedFd,
-    path: PathBuf,
+    root: Beneath,
     links: LinkPolicy,
 }
 
@@ -193,41 +183,37 @@ impl Tree {
 
     /// What of a directory will be packed, in reverse order.
     fn children(&self, path: &Path, directory: &File) -> Result<Vec<Pending>, Errno> {
-        let listed =
-            list(directory).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let mut children: Vec<Pending> = listed
-            .into_iter()
-            .map(|(name, kind)| Pending {
-                path: path.join(name),
-                kind,
-            })
-            .filter(|child| match child.kind {
+        let mut children = Vec::new();
+        for entry in entries(directory)? {
+            let (name, kind) = entry?;
+            let path = path.join(name);
+            let is_packed = match kind {
                 FileType::Directory | FileType::RegularFile => true,
-                FileType::Symlink => {
-                    self.links == LinkPolicy::Keep || self.follow(&child.path).is_some()
-                }
+                FileType::Symlink => self.links == LinkPolicy::Keep || self.follow(&path).is_some(),
                 _ => false,
-            })
-            .collect();
+            };
+            if is_packed {
+                children.push(Pending { path, kind });
+            }
+            // One too many is enough to be refused, and no more are held in memory.
+            if children.len() > ENTRIES_MAX {
+                break;
+            }
+        }
         children.sort_by(|a, b| b.path.cmp(&a.path));
         Ok(children)
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Result<File, Errno> {
-        beneath::open(&self.root, path, READING | flags, Links::Refused).map(File::from)
+        let opened = self
+            .root
+            .open_relative(path, READING | flags, Links::Refused);
+        opened.map(File::from)
     }
 
     /// The regular file inside the tree that a link leads to.
     fn follow(&self, path: &Path) -> Option<(File, Metadata)> {
-        let opened = match beneath::open(&self.root, path, READING, Links::Inside) {
-            // An absolute target: it may still be inside, by the name the tree was asked for.
-            Err(Errno::XDEV) => {
-                let target = PathBuf::from(self.read_link(path).ok()?);
-                let inside = target.strip_prefix(&self.path).ok()?;
-                beneath::open(&self.root, inside, READING, Links::Inside)
-            }
-            other => other,
-        };
+        let opened = self.root.open_relative(path, READING, Links::Inside);
         let file = File::from(opened.ok()?);
         let metadata = file.metadata().ok()?;
         metadata.is_file().then_some((file, metadata))
@@ -237,11 +223,9 @@ impl Tree {
         let parent = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let directory = beneath::open(&self.root, parent, flags, Links::Refused)?;
-        let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
-        Ok(std::os::unix::ffi::OsStringExt::from_vec(
-            target.into_bytes(),
-        ))
+        let directory = self.root.open_relative(parent, flags, Links::Refused)?;
+        let target = read_link(directory, name)?.ok_or(Errno::NOENT)?;
+        Ok(target.into_os_string())
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     fs::File,
     io::Write,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -18,14 +19,14 @@ use rustix::{
 use zareba_wire::TransferError;
 
 use super::{
-    beneath::hidden_name,
     budget::ArchiveLimits,
-    destination::{Destination, Owner, give},
+    destination::Destination,
     failure::{invalid, os_error},
     staging::Staging,
     untar::untar,
     unzip::unzip,
 };
+use crate::{Owner, files::Reach};
 
 /// Mode of an uploaded file that was not there before.
 const FILE_MODE: u32 = 0o644;
@@ -59,8 +60,9 @@ impl Spool {
         destination: &Path,
         file_name: String,
         owner: Owner,
+        reach: &Arc<Reach>,
     ) -> Result<Self, TransferError> {
-        let destination = Destination::open(destination, &file_name, owner)?;
+        let destination = Destination::open(destination, &file_name, owner, reach)?;
         let hidden = hidden_name();
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -144,7 +146,7 @@ impl Spool {
                 old.st_mode & PERMISSION_BITS
             }
             _ => {
-                give(&self.file, self.destination.owner)?;
+                self.destination.owner.give(&self.file)?;
                 FILE_MODE
             }
         };
@@ -165,4 +167,9 @@ impl Drop for Spool {
             let _ = rustix::fs::unlinkat(&self.destination.directory, hidden, AtFlags::empty());
         }
     }
+}
+
+/// A hidden name that nobody has: where half-done work lives until it is whole.
+pub(super) fn hidden_name() -> OsString {
+    format!(".zareba-upload-{:016x}", rand::random::<u64>()).into()
 }

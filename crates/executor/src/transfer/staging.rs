@@ -18,13 +18,16 @@ use rustix::{
 use zareba_wire::TransferError;
 
 use super::{
-    beneath::{Links, hidden_name, remove_tree},
     budget::Budget,
-    destination::{DIRECTORY_MODE, Destination, give, make_directory},
+    destination::{Destination, new_directory},
     entry_path::EntryPath,
     failure::{bad_entry, os_error},
     merge::merge,
-    spool::PERMISSION_BITS,
+    spool::{PERMISSION_BITS, hidden_name},
+};
+use crate::{
+    Owner,
+    files::{DirectoryMode, Links, NewDirectory, make_directory, open_beneath, remove_tree},
 };
 
 /// Bytes copied at a time.
@@ -47,7 +50,11 @@ impl<'a> Staging<'a> {
     /// Makes an empty one.
     pub(super) fn create(destination: &'a Destination) -> Result<Self, TransferError> {
         let name = hidden_name();
-        let root = make_directory(&destination.directory, Path::new(&name), 0o700, None)
+        let private = NewDirectory {
+            owner: Owner::Ourselves,
+            mode: DirectoryMode::Exactly(0o700),
+        };
+        let root = make_directory(&destination.directory, &name, private)
             .map_err(|error| os_error(error, &destination.path))?;
         Ok(Self {
             destination,
@@ -103,7 +110,9 @@ impl<'a> Staging<'a> {
             file.write_all(&buffer[..read])
                 .map_err(|error| os_error(error, &self.final_path(path)))?;
         }
-        give(&file, self.destination.owner)
+        let owner = self.destination.owner;
+        owner
+            .give(&file)
             .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & PERMISSION_BITS)))
             .map_err(|error| os_error(error, &self.final_path(path)))
     }
@@ -117,7 +126,7 @@ impl<'a> Staging<'a> {
         let missing = "is a hard link to something that is not an earlier file of the archive";
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = target.as_path().parent().unwrap_or(Path::new(""));
-        let from = super::beneath::open(&self.root, parent, flags, Links::Refused)
+        let from = open_beneath(&self.root, parent, flags, Links::Refused)
             .map_err(|_| bad_entry(bytes_of(path), missing))?;
         let Some(from_name) = target.as_path().file_name() else {
             return Err(bad_entry(bytes_of(path), missing));
@@ -159,7 +168,7 @@ impl<'a> Staging<'a> {
         let owner = self.destination.owner;
         let (parent, name) = self.parent_of(path)?;
         rustix::fs::symlinkat(target, parent, name)?;
-        if let Some((uid, gid)) = owner {
+        if let Owner::User { uid, gid } = owner {
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
             rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
         }
@@ -197,9 +206,9 @@ impl<'a> Staging<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut reached: Option<OwnedFd> = None;
         for name in path.components() {
-            let name = Path::new(name.as_os_str());
+            let name = name.as_os_str();
             let parent = reached.as_ref().unwrap_or(&self.root);
-            let made = make_directory(parent, name, DIRECTORY_MODE, self.destination.owner);
+            let made = make_directory(parent, name, new_directory(self.destination.owner));
             reached = Some(match made {
                 Err(Errno::EXIST) => rustix::fs::openat(parent, name, flags, Mode::empty())?,
                 other => other?,

@@ -8,13 +8,13 @@ use zareba_wire::{ByteStream, Download, TransferError, Upload, UploadTreatment};
 
 use super::{
     budget::ArchiveLimits,
-    destination::Owner,
     failure::invalid,
     outlet::channel,
     pack::pack,
     source::Source,
     spool::{Format, Spool},
 };
+use crate::{Owner, files::Reach};
 
 /// Bytes of a body that are gathered before a thread is asked to write them. A slow client thus
 /// occupies memory of this size and no thread.
@@ -24,16 +24,23 @@ const DOWNLOADS_MAX: usize = 64;
 
 /// Uploads and downloads.
 #[derive(Clone, Debug)]
-pub(crate) struct Transfers {
+pub struct Transfers {
     owner: Owner,
+    reach: Arc<Reach>,
     downloads: Arc<Semaphore>,
 }
 
 impl Transfers {
-    /// New files will belong to this user and group, or to the executor's own.
-    pub(crate) fn new(owner: Option<(u32, u32)>) -> Self {
+    /// Transfers to and from wherever the process may; new files will belong to `owner`.
+    pub fn new(owner: Owner) -> Self {
+        Self::within(Arc::new(Reach::WholeFilesystem), owner)
+    }
+
+    /// Transfers that stay within what may be reached.
+    pub(crate) fn within(reach: Arc<Reach>, owner: Owner) -> Self {
         Self {
             owner,
+            reach,
             downloads: Arc::new(Semaphore::new(DOWNLOADS_MAX)),
         }
     }
@@ -42,7 +49,7 @@ impl Transfers {
     ///
     /// Dropped before the body has arrived, it leaves nothing behind; after that the upload is
     /// completed all the same.
-    pub(crate) async fn upload(
+    pub async fn upload(
         &self,
         request: Upload,
         mut body: ByteStream,
@@ -52,9 +59,9 @@ impl Transfers {
         }
         let name = last_component(&request.file_name)?;
         let format = format_of(name, request.treatment)?;
-        let (owner, name) = (self.owner, name.to_owned());
+        let (reach, owner, name) = (Arc::clone(&self.reach), self.owner, name.to_owned());
         let mut spool = blocking(move || {
-            let spool = Spool::create(&request.destination, name, owner)?;
+            let spool = Spool::create(&request.destination, name, owner, &reach)?;
             if format.is_some() {
                 spool.unnamed()
             } else {
@@ -85,12 +92,13 @@ impl Transfers {
     }
 
     /// Packs a file or directory and streams the archive. Dropping the stream ends the work.
-    pub(crate) async fn download(&self, request: Download) -> Result<ByteStream, TransferError> {
+    pub async fn download(&self, request: Download) -> Result<ByteStream, TransferError> {
         if !request.path.is_absolute() {
             return Err(invalid("Path must be an absolute path"));
         }
         let Download { path, format } = request;
-        let source = blocking(move || Source::open(&path)).await?;
+        let reach = Arc::clone(&self.reach);
+        let source = blocking(move || Source::open(&path, &reach)).await?;
         let permit = Arc::clone(&self.downloads).acquire_owned().await;
         let (sender, chunks) = channel();
         spawn_blocking(move || {

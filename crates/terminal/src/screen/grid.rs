@@ -22,8 +22,10 @@ pub(super) struct Grid {
     limits: Limits,
     past: VecDeque<PastRow>,
     past_bytes: usize,
-    /// Rows that were dropped from `past`.
+    /// Rows that have left `past`, so that a row keeps its number whatever is forgotten.
     dropped: u64,
+    /// Rows left `past` because it was full, and not because a program erased it.
+    overflowed: bool,
     /// The rows in use, from the top of the screen; grows up to `height`.
     rows: VecDeque<Row>,
     pub(super) cursor: Cursor,
@@ -72,6 +74,7 @@ impl Grid {
             past: VecDeque::new(),
             past_bytes: 0,
             dropped: 0,
+            overflowed: false,
             rows: VecDeque::from([Row::new()]),
             cursor: Cursor::default(),
             saved_cursor: Cursor::default(),
@@ -101,6 +104,8 @@ impl Grid {
             self.push_top_row_to_past();
             self.cursor.row = self.cursor.row.saturating_sub(1);
         }
+        // The cursor may stand below the rows in use.
+        self.cursor.row = self.cursor.row.min(self.height - 1);
         self.cursor.column = self.cursor.column.min(self.columns - 1);
     }
 
@@ -231,53 +236,62 @@ impl Grid {
 
     pub(super) fn scroll_up(&mut self, count: usize) {
         let (top, bottom) = self.region;
-        for _ in 0..count.min(bottom - top + 1) {
-            if top == 0 && bottom == self.height - 1 {
-                self.fill_rows(self.height);
-                let fresh = self.push_top_row_to_past();
-                self.rows.push_back(fresh);
-            } else {
-                self.delete_row(top);
-            }
+        let count = count.min(bottom - top + 1);
+        if top > 0 {
+            return self.shift_up(top, count);
+        }
+        // What leaves at the top of the screen is history, also above a fixed status line.
+        for _ in 0..count {
+            self.fill_rows(bottom + 1);
+            let fresh = self.push_top_row_to_past();
+            self.rows.insert(bottom, fresh);
         }
     }
 
     pub(super) fn scroll_down(&mut self, count: usize) {
-        for _ in 0..count.min(self.height) {
-            self.insert_row(self.region.0);
-        }
+        self.shift_down(self.region.0, count);
     }
 
     pub(super) fn insert_rows(&mut self, count: usize) {
-        let (top, bottom) = self.region;
-        if (top..=bottom).contains(&self.cursor.row) {
-            for _ in 0..count.min(self.height) {
-                self.insert_row(self.cursor.row);
-            }
-        }
+        self.shift_down(self.cursor.row, count);
     }
 
     pub(super) fn delete_rows(&mut self, count: usize) {
-        let (top, bottom) = self.region;
-        if (top..=bottom).contains(&self.cursor.row) {
-            for _ in 0..count.min(self.height) {
-                self.delete_row(self.cursor.row);
-            }
+        self.shift_up(self.cursor.row, count);
+    }
+
+    /// Makes room for `count` empty rows at `at`; as many fall out of the region below.
+    fn shift_down(&mut self, at: usize, count: usize) {
+        if let Some(rows) = self.region_from(at) {
+            let count = count.min(rows.len());
+            rows.rotate_right(count);
+            rows[..count].fill_with(Row::new);
         }
     }
 
-    fn insert_row(&mut self, at: usize) {
-        self.fill_rows(self.region.1 + 1);
-        self.note_change(at, 0);
-        self.rows.remove(self.region.1);
-        self.rows.insert(at, Row::new());
+    /// Takes `count` rows out at `at`; as many empty ones come into the region from below.
+    fn shift_up(&mut self, at: usize, count: usize) {
+        if let Some(rows) = self.region_from(at) {
+            let count = count.min(rows.len());
+            rows.rotate_left(count);
+            let kept = rows.len() - count;
+            rows[kept..].fill_with(Row::new);
+        }
     }
 
-    fn delete_row(&mut self, at: usize) {
-        self.fill_rows(self.region.1 + 1);
+    /// The rows from `at` to the end of the region, about to be moved; none outside of it.
+    fn region_from(&mut self, at: usize) -> Option<&mut [Row]> {
+        let (top, bottom) = self.region;
+        if !(top..=bottom).contains(&at) {
+            return None;
+        }
+        self.fill_rows(bottom + 1);
+        // A row and its continuation do not stay neighbours.
+        if let Some(above) = at.checked_sub(1) {
+            self.rows[above].wrapped = false;
+        }
         self.note_change(at, 0);
-        self.rows.remove(at);
-        self.rows.insert(self.region.1, Row::new());
+        Some(&mut self.rows.make_contiguous()[at..=bottom])
     }
 
     pub(super) fn erase_in_row(&mut self, start: usize, end: usize) {
@@ -300,6 +314,8 @@ impl Grid {
     }
 
     pub(super) fn erase_past(&mut self) {
+        self.dropped += self.past.len() as u64;
+        self.overflowed = false;
         self.past.clear();
         self.past_bytes = 0;
     }
@@ -372,6 +388,8 @@ impl Grid {
     fn push_top_row_to_past(&mut self) -> Row {
         let Some(row) = self.rows.pop_front() else { return Row::new() };
         if self.hidden.is_some() {
+            // No history: all rows move under the numbers that somebody saw them by.
+            self.note_change(0, 0);
             return PastRow::new(row).recycle();
         }
         let row = PastRow::new(row);
@@ -384,6 +402,7 @@ impl Grid {
             let Some(oldest) = self.past.pop_front() else { break };
             self.past_bytes -= oldest.bytes();
             self.dropped += 1;
+            self.overflowed = true;
             recycled = Some(oldest);
         }
         recycled.map_or_else(Row::new, PastRow::recycle)
@@ -407,15 +426,10 @@ impl Grid {
 
     pub(super) fn mark_seen(&mut self) {
         let last = self.rows.len().saturating_sub(1);
-        let row = self.top() + last as u64;
-        // Blank rows below the cursor are not text; the next output starts at the cursor.
-        let at_cursor = self.top() + self.cursor.row as u64;
-        let (row, column) = match self.rows.get(last).map(Row::width) {
-            Some(0) | None if at_cursor >= row => (at_cursor, 0),
-            width => (row, width.unwrap_or(0)),
-        };
-        let column = if row == at_cursor { column.max(self.cursor.column) } else { column };
-        self.seen = Seen::Until { row, column, changed: None };
+        let end_of_text = (last, self.rows.get(last).map_or(0, Row::width));
+        // The next output starts at the cursor, which may stand below the rows in use.
+        let (row, column) = end_of_text.max((self.cursor.row, self.cursor.column));
+        self.seen = Seen::Until { row: self.top() + row as u64, column, changed: None };
     }
 
     pub(super) fn text(&self) -> Rendered {
@@ -431,9 +445,9 @@ impl Grid {
     }
 
     fn text_from(&self, row: u64, column: usize) -> Rendered {
-        let truncated = row < self.dropped;
+        let truncated = row < self.dropped && self.overflowed;
         let skip = usize::try_from(row.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
-        let mut column = if truncated { 0 } else { column };
+        let mut column = if row < self.dropped { 0 } else { column };
         let mut out = Lines::default();
         // The alternate screen stands alone.
         if self.hidden.is_none() {

@@ -93,10 +93,6 @@ impl<'a> Performer<'a> {
 }
 
 impl Perform for Performer<'_> {
-    fn print(&mut self, character: char) {
-        self.grid.print(character);
-    }
-
     fn execute(&mut self, byte: u8) {
         self.left_sequence |= CANCEL.contains(&byte);
         self.grid.control(byte);
@@ -157,9 +153,5 @@ impl Perform for Performer<'_> {
     fn osc_dispatch(&mut self, _params: &[&[u8]], bell_terminated: bool) {
         // Ended by ESC \, the backslash is still to come and arrives as `esc_dispatch`.
         self.left_sequence |= bell_terminated;
-    }
-
-    fn terminated(&self) -> bool {
-        self.left_sequence
     }
 }

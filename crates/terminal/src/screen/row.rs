@@ -8,6 +8,9 @@ use unicode_width::UnicodeWidthChar;
 /// Marks that may hang on one cell; a hostile program could pile up any number.
 const MARKS_MAX_BYTES: usize = 64;
 
+/// Memory that goes from a row of the past to a new one; a rare long row is not worth keeping.
+const RECYCLED_MAX_BYTES: usize = 1024;
+
 /// The right half of a wide character.
 const RIGHT_HALF: char = '\0';
 
@@ -229,6 +232,7 @@ impl PastRow {
     pub(super) fn recycle(self) -> Row {
         let mut bytes = self.text;
         bytes.clear();
+        bytes.shrink_to(RECYCLED_MAX_BYTES);
         Row { content: Content::Ascii(bytes), wrapped: false }
     }
 

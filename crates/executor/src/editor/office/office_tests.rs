@@ -10,7 +10,9 @@ use crate::files::fixture::Fixture;
 fn document(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
-        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+        archive
+            .start_file(*name, SimpleFileOptions::default())
+            .unwrap();
         archive.write_all(content.as_bytes()).unwrap();
     }
     archive.finish().unwrap().into_inner()
@@ -42,7 +44,10 @@ fn a_spreadsheet_is_a_table_per_sheet() {
             "xl/_rels/workbook.xml.rels",
             "<Relationships><Relationship Id=\"rId1\" Target=\"worksheets/sheet1.xml\"/></Relationships>",
         ),
-        ("xl/sharedStrings.xml", "<sst><si><t>name</t></si><si><r><t>va</t></r><r><t>lue</t></r></si></sst>"),
+        (
+            "xl/sharedStrings.xml",
+            "<sst><si><t>name</t></si><si><r><t>va</t></r><r><t>lue</t></r></si></sst>",
+        ),
         (
             "xl/worksheets/sheet1.xml",
             "<worksheet><sheetData><row><c r=\"A1\" t=\"s\"><v>0</v></c><c r=\"C1\" t=\"s\"><v>1</v></c></row>\
@@ -78,10 +83,15 @@ fn slides_come_in_order_with_their_titles() {
 
 #[test]
 fn what_is_no_document_is_an_error() {
-    assert_eq!(Kind::Word.markdown(b"text".to_vec()), Err(ConvertError::NotAnArchive));
+    assert_eq!(
+        Kind::Word.markdown(b"text".to_vec()),
+        Err(ConvertError::NotAnArchive)
+    );
     assert_eq!(
         Kind::Word.markdown(document(&[("other", "")])),
-        Err(ConvertError::PartMissing { name: "word/document.xml".to_owned() })
+        Err(ConvertError::PartMissing {
+            name: "word/document.xml".to_owned()
+        })
     );
 }
 
@@ -92,7 +102,9 @@ fn a_part_that_unpacks_without_end_is_refused() {
     assert!(bytes.len() < 1 << 20);
     assert_eq!(
         Kind::Word.markdown(bytes),
-        Err(ConvertError::PartTooLarge { name: "word/document.xml".to_owned() })
+        Err(ConvertError::PartTooLarge {
+            name: "word/document.xml".to_owned()
+        })
     );
 }
 

@@ -6,7 +6,10 @@ use super::{
 };
 
 pub(super) fn markdown(parts: &mut Parts) -> Result<String, ConvertError> {
-    let mut numbers: Vec<u32> = parts.names().filter_map(|name| slide_number(&name)).collect();
+    let mut numbers: Vec<u32> = parts
+        .names()
+        .filter_map(|name| slide_number(&name))
+        .collect();
     numbers.sort_unstable();
     let mut out = String::new();
     for number in numbers {
@@ -23,7 +26,10 @@ pub(super) fn markdown(parts: &mut Parts) -> Result<String, ConvertError> {
 }
 
 fn slide_number(name: &str) -> Option<u32> {
-    name.strip_prefix("ppt/slides/slide")?.strip_suffix(".xml")?.parse().ok()
+    name.strip_prefix("ppt/slides/slide")?
+        .strip_suffix(".xml")?
+        .parse()
+        .ok()
 }
 
 /// One line per paragraph; the title is a heading.

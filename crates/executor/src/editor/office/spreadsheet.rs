@@ -21,7 +21,9 @@ pub(super) fn markdown(parts: &mut Parts) -> Result<String, ConvertError> {
     };
     let mut out = String::new();
     for (name, relation) in sheets(&workbook) {
-        let Some(target) = relations.get(&relation) else { continue };
+        let Some(target) = relations.get(&relation) else {
+            continue;
+        };
         let part = match target.strip_prefix('/') {
             Some(absolute) => absolute.to_owned(),
             None => format!("xl/{target}"),
@@ -42,9 +44,10 @@ pub(super) fn markdown(parts: &mut Parts) -> Result<String, ConvertError> {
 fn sheets(workbook: &str) -> Vec<(String, String)> {
     Walk::over(workbook)
         .filter_map(|step| match step {
-            Step::Open(tag) if tag.name == "sheet" => {
-                Some((tag.attribute("name")?.into_owned(), tag.attribute("id")?.into_owned()))
-            }
+            Step::Open(tag) if tag.name == "sheet" => Some((
+                tag.attribute("name")?.into_owned(),
+                tag.attribute("id")?.into_owned(),
+            )),
             _ => None,
         })
         .collect()
@@ -53,9 +56,10 @@ fn sheets(workbook: &str) -> Vec<(String, String)> {
 fn relations(xml: &str) -> HashMap<String, String> {
     Walk::over(xml)
         .filter_map(|step| match step {
-            Step::Open(tag) if tag.name == "Relationship" => {
-                Some((tag.attribute("Id")?.into_owned(), tag.attribute("Target")?.into_owned()))
-            }
+            Step::Open(tag) if tag.name == "Relationship" => Some((
+                tag.attribute("Id")?.into_owned(),
+                tag.attribute("Target")?.into_owned(),
+            )),
             _ => None,
         })
         .collect()
@@ -86,7 +90,10 @@ fn rows(xml: &str, strings: &[String]) -> Vec<Vec<String>> {
                 "row" => rows.push(Vec::new()),
                 "c" => {
                     let next = rows.last().map_or(0, Vec::len);
-                    column = tag.attribute("r").and_then(|at| column_of(&at)).unwrap_or(next);
+                    column = tag
+                        .attribute("r")
+                        .and_then(|at| column_of(&at))
+                        .unwrap_or(next);
                     is_shared = tag.attribute("t").as_deref() == Some("s");
                 }
                 "v" | "t" => in_value = true,
@@ -119,7 +126,11 @@ fn rows(xml: &str, strings: &[String]) -> Vec<Vec<String>> {
 /// The column of a cell such as `AB12`, counted from 0.
 fn column_of(reference: &str) -> Option<usize> {
     let mut column: usize = 0;
-    for letter in reference.bytes().take_while(u8::is_ascii_alphabetic).take(4) {
+    for letter in reference
+        .bytes()
+        .take_while(u8::is_ascii_alphabetic)
+        .take(4)
+    {
         column = column * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1;
     }
     column.checked_sub(1)

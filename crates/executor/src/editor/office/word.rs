@@ -102,5 +102,7 @@ fn heading(style: &str) -> Option<String> {
         return Some("# ".to_owned());
     }
     let level: usize = style.strip_prefix("Heading")?.parse().ok()?;
-    (1..=6).contains(&level).then(|| format!("{} ", "#".repeat(level)))
+    (1..=6)
+        .contains(&level)
+        .then(|| format!("{} ", "#".repeat(level)))
 }

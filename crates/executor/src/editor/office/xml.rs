@@ -24,7 +24,10 @@ impl<'a> Tag<'a> {
         let mut rest = self.attributes;
         while let Some((key, after)) = rest.split_once('=') {
             let after = after.trim_start();
-            let quote = after.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+            let quote = after
+                .chars()
+                .next()
+                .filter(|quote| matches!(quote, '"' | '\''))?;
             let (value, after) = after[1..].split_once(quote)?;
             if local(key.trim()) == name {
                 return Some(unescaped(value));
@@ -44,7 +47,10 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn over(xml: &'a str) -> Self {
-        Self { rest: xml, closing: None }
+        Self {
+            rest: xml,
+            closing: None,
+        }
     }
 }
 
@@ -82,8 +88,9 @@ impl<'a> Iterator for Walk<'a> {
             }
             let open = inside.strip_suffix('/');
             let inside = open.unwrap_or(inside);
-            let (name, attributes) =
-                inside.split_once(|space: char| space.is_ascii_whitespace()).unwrap_or((inside, ""));
+            let (name, attributes) = inside
+                .split_once(|space: char| space.is_ascii_whitespace())
+                .unwrap_or((inside, ""));
             let name = local(name);
             self.closing = open.map(|_| name);
             return Some(Step::Open(Tag { name, attributes }));
@@ -163,7 +170,9 @@ mod tests {
     fn tags_texts_and_attributes_are_seen() {
         let xml = "<?xml version='1.0'?><w:p w:a='1' b=\"x>&quot;y\"><!-- <no> --><w:br/>a &lt;&#65;&#x42; &no;<![CDATA[<c>]]></w:p >";
         let steps: Vec<Step<'_>> = Walk::over(xml).collect();
-        let Some(Step::Open(tag)) = steps.first() else { panic!("{steps:?}") };
+        let Some(Step::Open(tag)) = steps.first() else {
+            panic!("{steps:?}")
+        };
         assert_eq!(tag.name, "p");
         assert_eq!(tag.attribute("a").as_deref(), Some("1"));
         assert_eq!(tag.attribute("b").as_deref(), Some("x>\"y"));
@@ -171,7 +180,10 @@ mod tests {
         assert_eq!(
             steps[1..],
             [
-                Step::Open(Tag { name: "br", attributes: "" }),
+                Step::Open(Tag {
+                    name: "br",
+                    attributes: ""
+                }),
                 Step::Close("br"),
                 Step::Text("a <AB &no;".into()),
                 Step::Text("<c>".into()),

@@ -17,9 +17,12 @@ use zareba_wire::{ArchiveFormat, Download, TransferError};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::support::*;
-use crate::transfer::{
-    Transfers,
-    outlet::{CHUNK_BYTES, CHUNKS_MAX, Outlet, channel},
+use crate::{
+    Owner,
+    transfer::{
+        Transfers,
+        outlet::{CHUNK_BYTES, CHUNKS_MAX, Outlet, channel},
+    },
 };
 
 use ArchiveFormat::{Tar, Zip};
@@ -275,7 +278,7 @@ async fn a_reader_that_goes_away_ends_the_download() {
         .unwrap()
         .set_len(1 << 40)
         .unwrap();
-    let transfers = Transfers::new(None);
+    let transfers = Transfers::new(Owner::Ourselves);
     for format in [Zip, Tar] {
         let request = Download {
             path: root.path().to_path_buf(),
@@ -298,7 +301,7 @@ async fn a_failure_on_the_way_is_the_last_thing_the_reader_gets() {
         path: path.clone(),
         format: Tar,
     };
-    let mut stream = Transfers::new(None).download(request).await.unwrap();
+    let mut stream = Transfers::new(Owner::Ourselves).download(request).await.unwrap();
     let mut next =
         async || std::future::poll_fn(|context| stream.as_mut().poll_next(context)).await;
     next().await.unwrap().unwrap();

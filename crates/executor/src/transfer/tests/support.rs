@@ -16,7 +16,7 @@ use futures_core::Stream;
 use zareba_wire::{ArchiveFormat, ByteStream, Download, TransferError, Upload, UploadTreatment};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use crate::transfer::Transfers;
+use crate::{Owner, transfer::Transfers};
 
 /// A body that asks this function for each piece.
 pub(super) fn body_from(
@@ -69,7 +69,7 @@ pub(super) async fn upload(
     content: &[u8],
 ) -> Result<(), TransferError> {
     let content = Bytes::copy_from_slice(content);
-    Transfers::new(None)
+    Transfers::new(Owner::Ourselves)
         .upload(request(destination, name, treatment), body([Ok(content)]))
         .await
 }
@@ -81,7 +81,7 @@ pub(super) fn words(result: Result<(), TransferError>) -> Result<(), String> {
 
 /// Downloads a path.
 pub(super) async fn download(path: &Path, format: ArchiveFormat) -> Result<Vec<u8>, TransferError> {
-    let stream = Transfers::new(None)
+    let stream = Transfers::new(Owner::Ourselves)
         .download(Download {
             path: path.to_path_buf(),
             format,

@@ -1,0 +1,30 @@
+//! The measurements, in the order of the table.
+
+mod beside;
+mod commands;
+mod files;
+mod memory;
+mod output;
+mod program;
+mod shells;
+mod start;
+
+use crate::{setting::Setting, table::Row};
+
+type Measure = fn(&Setting) -> anyhow::Result<Vec<Row>>;
+
+/// Each with the name by which it can be asked for.
+pub(crate) const MEASUREMENTS: &[(&str, Measure)] = &[
+    ("commands", commands::measure),
+    ("start", start::measure),
+    ("memory", memory::measure),
+    ("output", output::measure),
+    ("files", files::measure),
+    ("beside", beside::measure),
+    ("shells", shells::measure),
+    ("program", program::measure),
+];
+
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    MEASUREMENTS.iter().map(|(name, _)| *name)
+}

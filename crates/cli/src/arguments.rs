@@ -1,0 +1,98 @@
+//! What can be typed: one type per command, with its help text.
+//!
+//! Nothing is decided here. Values that must hold together are checked by the command, where
+//! the message can say what to do.
+
+mod action;
+mod executor;
+mod other;
+mod run;
+mod sandbox;
+mod shell;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+
+pub(crate) use action::ActionArguments;
+pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
+pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
+pub(crate) use run::RunArguments;
+pub(crate) use sandbox::SandboxArguments;
+pub(crate) use shell::ShellArguments;
+
+use crate::exit::Exit;
+
+/// A place for agents to work in: actions in, observations out.
+#[derive(Debug, Parser)]
+#[command(
+    name = "zareba",
+    version = crate::commands::VERSION,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) globals: GlobalArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct GlobalArguments {
+    /// Read this configuration file and no other
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set one setting, such as shell.timeout=30; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How to print results
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArguments),
+    Shell(ShellArguments),
+    Action(ActionArguments),
+    Executor(ExecutorArguments),
+    Config(ConfigArguments),
+    Doctor(DoctorArguments),
+    Completions(CompletionsArguments),
+}
+
+/// Reads the command line. Help and version are printed here, and so are mistakes.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Exit> {
+    Arguments::try_parse_from(arguments).map_err(|error| {
+        // What cannot be printed now cannot be reported either.
+        let _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
+            _ => Exit::Usage,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_declarations_hold_together() {
+        Arguments::command().debug_assert();
+    }
+}

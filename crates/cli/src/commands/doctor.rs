@@ -1,0 +1,69 @@
+//! `zareba doctor`: what this machine can do, and how to get the rest.
+
+mod check;
+mod kernel;
+mod machine;
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use tokio::runtime;
+
+use self::check::{Check, Need};
+use crate::{
+    arguments::OutputFormat,
+    commands::{Context, VERSION},
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    say,
+};
+
+/// Looks at the machine and says what it found.
+pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .or_fail(Exit::Failure, "cannot start")?;
+    let checks = runtime.block_on(machine::examine(&context.environment));
+    let lacks_something = checks.iter().any(Check::is_blocking);
+    match context.globals.output {
+        OutputFormat::Json => say::line(format_args!("{:#}", as_json(&checks)))?,
+        OutputFormat::Text => say::data(as_text(&checks).as_bytes())?,
+    }
+    if lacks_something {
+        say::note("something is missing that is needed now");
+        return Ok(Exit::Negative);
+    }
+    say::note("everything that is needed now is here");
+    Ok(Exit::Success)
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    for need in [Need::Now, Need::Useful, Need::Later] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", need.title());
+        for check in checks.iter().filter(|check| check.need == need) {
+            let (word, what) = check.finding.in_words();
+            let _ = writeln!(text, "  {word:<8} {:<16} {what}", check.name);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn as_json(checks: &[Check]) -> Value {
+    let checks: Vec<Value> = checks
+        .iter()
+        .map(|check| {
+            let (status, detail) = check.finding.in_words();
+            json!({
+                "name": check.name,
+                "needed": check.need.word(),
+                "status": status,
+                "detail": detail,
+            })
+        })
+        .collect();
+    json!({ "version": VERSION, "checks": checks })
+}

@@ -1,0 +1,74 @@
+//! One thing that was looked for.
+
+/// What was looked for and what came of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) need: Need,
+    pub(super) finding: Finding,
+}
+
+/// Who needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing works without it.
+    Now,
+    /// Agents and some actions use it when it is there.
+    Useful,
+    /// Parts of Zareba that this version does not have will use it.
+    Later,
+}
+
+/// Whether it is there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// What was found.
+    Present(String),
+    /// How to get it.
+    Missing(String),
+    /// Why that cannot be told.
+    Unknown(String),
+}
+
+impl Check {
+    /// Without it Zareba does not work here.
+    pub(super) fn is_blocking(&self) -> bool {
+        self.need == Need::Now && matches!(self.finding, Finding::Missing(_))
+    }
+}
+
+impl Need {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Now => "Needed now",
+            Self::Useful => "Used when it is there",
+            Self::Later => {
+                "For parts that this version does not have yet (isolating runtimes, browser, notebook)"
+            }
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Useful => "useful",
+            Self::Later => "later",
+        }
+    }
+}
+
+impl Finding {
+    /// In one word, and in some more.
+    pub(super) fn in_words(&self) -> (&'static str, &str) {
+        match self {
+            Self::Present(what) => ("ok", what),
+            Self::Missing(how) => ("missing", how),
+            Self::Unknown(why) => ("unknown", why),
+        }
+    }
+
+    /// Present if there is something, otherwise missing with advice.
+    pub(super) fn of(found: Option<String>, advice: &str) -> Self {
+        found.map_or_else(|| Self::Missing(advice.to_owned()), Self::Present)
+    }
+}

@@ -1,0 +1,139 @@
+//! The list of what is looked for, in the order in which it is printed.
+
+use std::{os::unix::net::UnixStream, path::Path};
+
+use zareba_config::Environment;
+use zareba_terminal::{Pty, Size};
+
+use super::{
+    check::{Check, Finding, Need},
+    kernel,
+};
+use crate::programs;
+
+/// Looks for everything. Must be called inside a runtime.
+pub(super) async fn examine(environment: &Environment) -> Vec<Check> {
+    let mut checks = needed(environment).await;
+    checks.extend(useful(environment).await);
+    checks.extend(later(environment).await);
+    checks
+}
+
+async fn needed(environment: &Environment) -> Vec<Check> {
+    let check = |name, found, advice| Check {
+        name,
+        need: Need::Now,
+        finding: Finding::of(found, advice),
+    };
+    let terminals = Pty::open(Size { columns: 80, rows: 24 })
+        .ok()
+        .map(|_| "pseudo-terminals can be opened".to_owned());
+    let processes = Path::new("/proc/self/stat").is_file().then(|| "mounted".to_owned());
+    let temporary = tempfile::tempdir().ok().map(|_| std::env::temp_dir().display().to_string());
+    vec![
+        check("shell", shell(environment).await, "install bash: apt-get install bash"),
+        check("terminals", terminals, "mount devpts: mount -t devpts devpts /dev/pts"),
+        check("/proc", processes, "mount it: mount -t proc proc /proc"),
+        check("temporary files", temporary, "set TMPDIR to a directory that can be written to"),
+    ]
+}
+
+async fn useful(environment: &Environment) -> Vec<Check> {
+    let mut checks = vec![Check {
+        name: "kernel",
+        need: Need::Useful,
+        finding: Finding::Present(kernel::release()),
+    }];
+    let programs = [
+        ("bash", &["bash"][..], "apt-get install bash; without it shells are POSIX sh, which can do less"),
+        ("python3", &["python3"], "apt-get install python3; used to check edited Python files"),
+        ("flake8", &["flake8"], "pip install flake8; checks edited Python files more closely"),
+        ("git", &["git"], "apt-get install git"),
+        ("pwsh", &["pwsh"], "install PowerShell 7; driving it is untested"),
+    ];
+    for (name, programs, advice) in programs {
+        checks.push(program(environment, Need::Useful, name, programs, advice).await);
+    }
+    checks
+}
+
+async fn later(environment: &Environment) -> Vec<Check> {
+    let check = |name, found, advice| Check {
+        name,
+        need: Need::Later,
+        finding: Finding::of(found, advice),
+    };
+    let mut checks = vec![
+        check(
+            "user namespaces",
+            kernel::user_namespaces(),
+            "allow them: sysctl user.max_user_namespaces=10000 \
+             kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        check("overlay", kernel::file_system("overlay"), "modprobe overlay"),
+        Check {
+            name: "Landlock",
+            need: Need::Later,
+            finding: kernel::landlock(),
+        },
+        check("seccomp", kernel::seccomp(), "boot a kernel with CONFIG_SECCOMP_FILTER"),
+        check("control groups", kernel::control_groups(), "mount -t cgroup2 cgroup2 /sys/fs/cgroup"),
+        check("docker", docker(environment), "install Docker Engine and start it"),
+    ];
+    let programs = [
+        (
+            "chromium",
+            &["chromium", "chromium-browser", "google-chrome"][..],
+            "apt-get install chromium",
+        ),
+        ("jupyter", &["jupyter"], "pip install jupyter ipykernel"),
+        ("kubectl", &["kubectl"], "install kubectl"),
+    ];
+    for (name, programs, advice) in programs {
+        checks.push(program(environment, Need::Later, name, programs, advice).await);
+    }
+    checks
+}
+
+async fn shell(environment: &Environment) -> Option<String> {
+    if let Some(bash) = programs::find("bash", environment) {
+        return Some(described(&bash, &["--version"]).await);
+    }
+    programs::find("sh", environment).map(|shell| format!("{} (POSIX sh)", shell.display()))
+}
+
+async fn program(
+    environment: &Environment,
+    need: Need,
+    name: &'static str,
+    programs: &[&str],
+    advice: &str,
+) -> Check {
+    let found = programs.iter().find_map(|program| programs::find(program, environment));
+    let found = match found {
+        // Its version is printed by a subcommand.
+        Some(path) if name == "kubectl" => Some(path.display().to_string()),
+        Some(path) => Some(described(&path, &["--version"]).await),
+        None => None,
+    };
+    Check {
+        name,
+        need,
+        finding: Finding::of(found, advice),
+    }
+}
+
+/// What the program says of itself, or at least where it is.
+async fn described(program: &Path, arguments: &[&str]) -> String {
+    let version = programs::ask(program, arguments).await;
+    version.unwrap_or_else(|| program.display().to_string())
+}
+
+/// The engine's socket, if somebody answers there.
+fn docker(environment: &Environment) -> Option<String> {
+    let socket = match environment.get("DOCKER_HOST") {
+        Some(host) => host.strip_prefix("unix://")?,
+        None => "/var/run/docker.sock",
+    };
+    UnixStream::connect(socket).ok().map(|_| format!("answers on {socket}"))
+}

@@ -1,0 +1,139 @@
+//! Descriptors that whoever started us left open: one to tell that we are ready, one whose end
+//! tells us that nobody wants us any more.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::fd::OwnedFd,
+    thread,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    stdio,
+};
+use tokio::sync::oneshot;
+use zareba_terminal::take_inherited;
+
+use crate::{
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+};
+
+/// The watching thread does nothing but wait.
+const WATCH_STACK_BYTES: usize = 64 * 1024;
+
+/// Where to say that actions can run.
+#[derive(Debug)]
+pub(super) struct ReadySignal(File);
+
+/// A descriptor that stays open as long as somebody wants us.
+#[derive(Debug)]
+pub(super) struct Lifeline(OwnedFd);
+
+impl ReadySignal {
+    pub(super) fn take(number: u16) -> Result<Self, Failure> {
+        Ok(Self(File::from(take(number, "--ready-fd")?)))
+    }
+
+    /// Says it and closes the descriptor. Nobody may be listening any more, which is theirs to
+    /// notice.
+    pub(super) fn send(mut self) {
+        if let Err(error) = self.0.write_all(b"ready\n") {
+            tracing::debug!(%error, "nobody waits for us to be ready");
+        }
+    }
+}
+
+impl Lifeline {
+    pub(super) fn take(number: u16) -> Result<Self, Failure> {
+        Ok(Self(take(number, "--lifeline-fd")?))
+    }
+
+    /// Ready when the descriptor has reached its end. A thread waits for it, because the
+    /// descriptor may be anything, and switching it to non-blocking would switch it for
+    /// everybody who shares it.
+    pub(super) fn watch(self) -> Result<oneshot::Receiver<()>, Failure> {
+        let (tell, ended) = oneshot::channel();
+        let wait = move || {
+            read_to_end(&self.0);
+            // Nobody asks any more when we are stopping already.
+            let _ = tell.send(());
+        };
+        thread::Builder::new()
+            .name("lifeline".to_owned())
+            .stack_size(WATCH_STACK_BYTES)
+            .spawn(wait)
+            .or_fail(Exit::Start, "cannot watch the lifeline")?;
+        Ok(ended)
+    }
+}
+
+/// What is written to a lifeline means nothing and is read away.
+fn read_to_end(lifeline: &OwnedFd) {
+    let mut ignored = [0; 256];
+    loop {
+        match rustix::io::read(lifeline, &mut ignored) {
+            Ok(0) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::new(lifeline, PollFlags::IN)];
+                let _ = poll(&mut fds, None);
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+fn take(number: u16, flag: &str) -> Result<OwnedFd, Failure> {
+    let taken = match number {
+        0..=2 => take_standard(number),
+        _ => take_inherited(number.into()),
+    };
+    taken
+        .or_fail(Exit::Usage, format!("cannot use descriptor {number}"))
+        .map_err(|failure| failure.hint(format!("`{flag}` takes one that is open at our start")))
+}
+
+/// Takes one of the standard three, and leaves nothing in its place that anybody could block on.
+fn take_standard(number: u16) -> io::Result<OwnedFd> {
+    let standard = match number {
+        0 => stdio::stdin(),
+        1 => stdio::stdout(),
+        _ => stdio::stderr(),
+    };
+    let taken = rustix::io::fcntl_dupfd_cloexec(standard, 3)?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    match number {
+        0 => stdio::dup2_stdin(&nothing)?,
+        1 => stdio::dup2_stdout(&nothing)?,
+        _ => stdio::dup2_stderr(&nothing)?,
+    }
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifeline_ends_with_its_last_writer_and_not_before() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut ended = Lifeline(reader).watch().unwrap();
+        rustix::io::write(&writer, b"still here").unwrap();
+        assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        drop(writer);
+        assert_eq!(ended.blocking_recv(), Ok(()));
+    }
+
+    #[test]
+    fn a_number_that_we_opened_ourselves_is_refused() {
+        use std::os::fd::AsRawFd as _;
+        let ours = File::open("/dev/null").unwrap();
+        let number = u16::try_from(ours.as_raw_fd()).unwrap();
+        let failure = Lifeline::take(number).unwrap_err();
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(failure.to_string().contains("--lifeline-fd"), "{failure}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Where to listen, and taking that socket.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use zareba_config::ExecutorSettings;
+use zareba_wire::{
+    Endpoint, SessionKey,
+    server::{BindError, OpenAccess, Server, ServerLimits, ServerOptions},
+};
+
+use super::stopping::DRAIN;
+use crate::{
+    arguments::ExecutorArguments,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    say,
+};
+
+/// Takes the socket that the command line means.
+pub(super) fn bind(
+    arguments: &ExecutorArguments,
+    settings: &ExecutorSettings,
+) -> Result<Server, Failure> {
+    let session_key = session_key(settings)?;
+    let open_access = if arguments.ours.allow_network_without_key {
+        OpenAccess::Acknowledged
+    } else {
+        OpenAccess::LoopbackOnly
+    };
+    let guarded = session_key.is_some() || open_access == OpenAccess::Acknowledged;
+    let endpoint = match (&arguments.ours.unix, arguments.port) {
+        (Some(path), _) => Endpoint::Unix(path.clone()),
+        (None, port) => {
+            let usual = if guarded {
+                Ipv4Addr::UNSPECIFIED
+            } else {
+                Ipv4Addr::LOCALHOST
+            };
+            let host = arguments.ours.host.unwrap_or(IpAddr::V4(usual));
+            Endpoint::Tcp(SocketAddr::new(host, port.unwrap_or(0)))
+        }
+    };
+    if session_key.is_none() {
+        say_who_may_come(&endpoint, open_access);
+    }
+    let limits = ServerLimits {
+        drain: DRAIN,
+        ..ServerLimits::default()
+    };
+    let options = ServerOptions {
+        session_key,
+        open_access,
+        limits,
+    };
+    Server::bind(&endpoint, options).map_err(|error| refused(&error))
+}
+
+fn session_key(settings: &ExecutorSettings) -> Result<Option<SessionKey>, Failure> {
+    let key = settings.session_api_key.as_ref();
+    key.map(|key| SessionKey::new(key.expose()))
+        .transpose()
+        .or_fail(Exit::Configuration, "cannot use SESSION_API_KEY")
+}
+
+/// Without a key it must be clear who can reach us.
+fn say_who_may_come(endpoint: &Endpoint, open_access: OpenAccess) {
+    match (endpoint, open_access) {
+        // The socket's owner is the only one who can open it.
+        (Endpoint::Unix(_), _) => {}
+        (Endpoint::Tcp(_), OpenAccess::LoopbackOnly) => {
+            say::note("no SESSION_API_KEY is set, so only this machine is listened to");
+        }
+        (Endpoint::Tcp(address), OpenAccess::Acknowledged) => say::warning(format_args!(
+            "no SESSION_API_KEY is set: whoever reaches {address} may run commands"
+        )),
+    }
+}
+
+fn refused(error: &BindError) -> Failure {
+    let failure = Failure::of(Exit::Start, error);
+    match error {
+        BindError::OpenToNetwork { .. } => failure.hint(
+            "set SESSION_API_KEY, or pass `--allow-network-without-key` where nobody else can \
+             reach the port",
+        ),
+        BindError::SocketInUse { .. } | BindError::Listen { .. } => {
+            failure.hint("another program may be there already; choose another place")
+        }
+        _ => failure,
+    }
+}

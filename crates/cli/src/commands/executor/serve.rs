@@ -1,0 +1,222 @@
+//! The life of an executor: prepare, start, serve, stop, leave nothing behind.
+
+use std::{sync::Arc, time::Duration};
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use serde_json::json;
+use tokio::{runtime, sync::watch, time::timeout};
+use zareba_config::{Configuration, FileScope as ScopeSetting, Override, Settings};
+use zareba_executor::{
+    Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
+};
+use zareba_wire::server::Server;
+
+use super::{
+    handed_over::{Lifeline, ReadySignal},
+    identity::{self, Wanted},
+    listening, ownership, plugins,
+    stopping::Stops,
+    viewer::{self, Published},
+};
+use crate::{
+    arguments::{ExecutorArguments, OutputFormat},
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    offspring, say,
+    settings::{self, WithoutConfig},
+};
+
+/// Requests are short and file work has threads of its own.
+const WORKERS: usize = 2;
+
+/// Below the size from which the kernel may back a stack with one huge page.
+const STACK_BYTES: usize = 1024 * 1024;
+
+/// Threads for file work. They end when they have nothing to do for a while.
+const FILE_THREADS_MAX: usize = 64;
+
+/// How long shells may take to be gone, and then file work that is under way.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
+/// Starts an executor and serves it until somebody stops it.
+pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Result<Exit, Failure> {
+    let ready = arguments.ours.ready_fd.map(ReadySignal::take).transpose()?;
+    let lifeline = arguments.ours.lifeline_fd.map(Lifeline::take).transpose()?;
+    plugins::check(arguments)?;
+    let configuration = load(context, arguments)?;
+    if configuration.settings.executor.session_api_key.is_some() {
+        hide_our_environment();
+    }
+    offspring::adopt_orphans();
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_stack_size(STACK_BYTES)
+        .max_blocking_threads(FILE_THREADS_MAX)
+        .enable_all()
+        .build()
+        .or_fail(Exit::Start, "cannot start the executor")?;
+    let life = Life {
+        context,
+        arguments,
+        settings: &configuration.settings,
+    };
+    let outcome = runtime.block_on(life.run(ready, lifeline));
+    runtime.shutdown_timeout(LAST_WORK);
+    offspring::kill_all();
+    outcome
+}
+
+/// Flags are settings, too, and stronger than the environment.
+fn load(context: &Context, arguments: &ExecutorArguments) -> Result<Configuration, Failure> {
+    let mut flags = Vec::new();
+    if let Some(shell) = &arguments.ours.shell {
+        flags.push(Override::new("--shell", "shell.program", shell.to_string_lossy()));
+    }
+    if let Some(scope) = arguments.ours.scope {
+        flags.push(Override::new("--scope", "files.scope", scope.as_setting()));
+    }
+    settings::load(&context.globals, &context.environment, WithoutConfig::Nothing, flags)
+}
+
+/// Keeps the key that we were started with from shells that run as the same user: they could
+/// read it in `/proc` otherwise.
+fn hide_our_environment() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "shells of the same user can read the session key");
+    }
+}
+
+struct Life<'a> {
+    context: &'a Context,
+    arguments: &'a ExecutorArguments,
+    settings: &'a Settings,
+}
+
+impl Life<'_> {
+    async fn run(
+        &self,
+        ready: Option<ReadySignal>,
+        lifeline: Option<Lifeline>,
+    ) -> Result<Exit, Failure> {
+        let lifeline = lifeline.map(Lifeline::watch).transpose()?;
+        let mut stops = Stops::watch(lifeline)?;
+        // The socket first: when it is taken, nothing else needs to be started.
+        let server = listening::bind(self.arguments, &self.settings.executor)?;
+        let start = Executor::start(self.options()?);
+        let executor = tokio::select! {
+            started = start => Arc::new(started.map_err(|error| no_start(&error))?),
+            () = stops.next() => return Ok(Exit::Success),
+        };
+        let viewer = self.arguments.port.and_then(viewer::bind);
+        let published = viewer.as_ref().and_then(|viewer| Published::new(viewer.url()));
+        self.announce(&server)?;
+        if let Some(ready) = ready {
+            ready.send();
+        }
+
+        let (stop, stopped) = watch::channel(());
+        let until_stopped = |mut stopped: watch::Receiver<()>| async move {
+            // An error means that the sender is gone, which is a stop as well.
+            drop(stopped.changed().await);
+        };
+        if let Some(viewer) = viewer {
+            tokio::spawn(viewer.serve(until_stopped(stopped.clone())));
+        }
+        let reaper = tokio::spawn(offspring::reap_orphans());
+        let serving = server.serve(executor.clone(), until_stopped(stopped));
+        let stopping = async {
+            stops.next().await;
+            stop.send_replace(());
+            // The second time means now.
+            stops.next().await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = stopping => {}
+        }
+        reaper.abort();
+        drop(published);
+        if timeout(LAST_WORK, executor.shut_down()).await.is_err() {
+            tracing::warn!("shells took too long to end");
+        }
+        Ok(Exit::Success)
+    }
+
+    fn options(&self) -> Result<ExecutorOptions, Failure> {
+        let Settings {
+            shell,
+            files,
+            executor,
+            env,
+            ..
+        } = self.settings;
+        let wanted = Wanted {
+            username: self.arguments.username.as_deref(),
+            user_id: self.arguments.user_id,
+        };
+        let user = identity::choose(&wanted, executor)?;
+        let working_dir = match &self.arguments.working_dir {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir()
+                .or_fail(Exit::Start, "cannot find out the current directory")?,
+        };
+        if user.credentials().is_some() {
+            ownership::give(&working_dir, &user, &executor.group)?;
+        }
+        Ok(ExecutorOptions {
+            environment: self.environment(&user, env.iter()),
+            working_dir,
+            user,
+            shell: shell.program.clone(),
+            no_change_timeout: shell.no_change_timeout,
+            timeout: shell.timeout,
+            scope: match files.scope {
+                ScopeSetting::Anywhere => FileScope::WholeFilesystem,
+                ScopeSetting::Workspace => FileScope::WorkingDirectory,
+            },
+            linting: if files.auto_lint {
+                Linting::On
+            } else {
+                Linting::Off
+            },
+            state_dir: self.arguments.ours.state_dir.clone(),
+        })
+    }
+
+    fn environment<'a>(
+        &self,
+        user: &User,
+        added: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+        let inherited = self.context.environment.iter();
+        shell_environment(
+            inherited.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            added.map(|(name, value)| (name.into(), value.into())),
+            user,
+        )
+    }
+
+    fn announce(&self, server: &Server) -> Result<(), Failure> {
+        let endpoint = server.endpoint().to_string();
+        match self.context.globals.output {
+            OutputFormat::Text => {
+                say::note(format_args!("listening on {endpoint}"));
+                Ok(())
+            }
+            OutputFormat::Json => {
+                say::line(json!({ "endpoint": endpoint, "pid": std::process::id() }))
+            }
+        }
+    }
+}
+
+fn no_start(error: &StartExecutorError) -> Failure {
+    let failure = Failure::of(Exit::Start, error).while_doing("cannot start the executor");
+    match error {
+        StartExecutorError::Shell(_) => {
+            failure.hint("`zareba doctor` says which shells this machine has")
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,109 @@
+//! The debug log: to standard error, silent but for warnings unless somebody asks.
+//!
+//! `ZAREBA_LOG` takes directives such as `debug` or `zareba_wire=trace,warn`. `LOG_LEVEL`,
+//! `DEBUG` and `LOG_JSON` are OpenHands' names for the simple cases.
+
+use std::{fmt, io};
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{
+        FmtContext, FormatEvent, FormatFields, format::Writer, layer as lines_layer,
+    },
+    layer::SubscriberExt as _,
+    registry::LookupSpan,
+    util::SubscriberInitExt as _,
+};
+use zareba_config::Environment;
+
+use crate::say;
+
+/// Starts the log. Called once, before anything that could have something to log.
+pub(crate) fn start(environment: &Environment) {
+    let asked = directives(environment);
+    let filter = asked.as_deref().unwrap_or(UNASKED);
+    let filter = EnvFilter::builder().parse(filter).unwrap_or_else(|error| {
+        say::warning(format_args!("cannot use the log directives `{filter}`: {error}"));
+        EnvFilter::new(UNASKED)
+    });
+    let registry = tracing_subscriber::registry().with(filter);
+    let lines = lines_layer().with_writer(io::stderr);
+    let is_json = environment.get("LOG_JSON").is_some_and(is_true);
+    // It fails when a log was started already, and then there is one.
+    let _ = match (is_json, asked) {
+        (true, _) => registry.with(lines.json().flatten_event(true)).try_init(),
+        (false, Some(_)) => registry.with(lines.with_ansi(false)).try_init(),
+        (false, None) => registry.with(lines.with_ansi(false).event_format(Words)).try_init(),
+    };
+}
+
+/// What is logged when nobody asks.
+const UNASKED: &str = "warn";
+
+/// A log line as a sentence to the user, who did not ask for a log: no time, no module.
+struct Words;
+
+impl<S, N> FormatEvent<S, N> for Words
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let word = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        write!(writer, "{word}: ")?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// What somebody asked for: by our name, else by the switch, else by the level.
+fn directives(environment: &Environment) -> Option<String> {
+    let set = |name| environment.get(name).filter(|value| !value.is_empty());
+    if let Some(directives) = set("ZAREBA_LOG") {
+        return Some(directives.to_owned());
+    }
+    if environment.get("DEBUG").is_some_and(is_true) {
+        return Some("debug".to_owned());
+    }
+    let level = match set("LOG_LEVEL")?.to_ascii_uppercase().as_str() {
+        "CRITICAL" | "FATAL" => Level::ERROR,
+        "WARNING" => Level::WARN,
+        "NOTSET" => Level::TRACE,
+        other => other.parse().ok()?,
+    };
+    Some(level.to_string())
+}
+
+/// What OpenHands takes for yes.
+fn is_true(value: &str) -> bool {
+    ["1", "true", "yes"].contains(&value.to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pairs: &[(&str, &str)], expected: Option<&str>) {
+        let environment = Environment::from_pairs(pairs.iter().copied());
+        assert_eq!(directives(&environment).as_deref(), expected, "{pairs:?}");
+    }
+
+    #[test]
+    fn nothing_is_asked_for_unless_somebody_does() {
+        check(&[], None);
+        check(&[("ZAREBA_LOG", "")], None);
+        check(&[("LOG_LEVEL", "nonsense")], None);
+        check(&[("LOG_LEVEL", "info")], Some("INFO"));
+        check(&[("LOG_LEVEL", "CRITICAL")], Some("ERROR"));
+        check(&[("DEBUG", "1"), ("LOG_LEVEL", "ERROR")], Some("debug"));
+        check(&[("DEBUG", "0"), ("LOG_LEVEL", "ERROR")], Some("ERROR"));
+        let directives = "zareba_wire=trace";
+        check(&[("ZAREBA_LOG", directives), ("DEBUG", "1")], Some(directives));
+    }
+}

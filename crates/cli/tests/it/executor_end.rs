@@ -1,0 +1,124 @@
+//! Ending an executor: promptly, and with everything that it started.
+
+use std::{
+    fs,
+    os::fd::OwnedFd,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use serde_json::json;
+
+use crate::support::{Executor, PATIENCE, ends_within};
+
+/// An idle executor has nothing to wait for.
+const PROMPTLY: Duration = Duration::from_secs(1);
+
+/// Starts a process that leaves its shell's session, and returns it.
+fn start_daemon(executor: &Executor) -> OwnedFd {
+    executor.run("setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &");
+    let number = executor.run("until [ -s daemon ]; do sleep 0.01; done; cat daemon");
+    let pid = Pid::from_raw(number.parse().unwrap()).unwrap();
+    pidfd_open(pid, PidfdFlags::empty()).unwrap()
+}
+
+fn check_nothing_is_left(executor: &Executor) {
+    assert_eq!(executor.place().temporary_files(), Vec::<std::path::PathBuf>::new());
+    assert!(!executor.socket().exists());
+}
+
+#[test]
+fn a_signal_ends_it_promptly_with_everything_that_it_started() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut executor = Executor::start();
+        let daemon = start_daemon(&executor);
+        let asked = Instant::now();
+        executor.signal(signal);
+        let (status, said) = executor.wait();
+        assert_eq!(status.code(), Some(0), "{signal:?}: {said}");
+        assert!(asked.elapsed() < PROMPTLY, "{signal:?}: {:?}", asked.elapsed());
+        assert!(ends_within(&daemon, Duration::ZERO), "{signal:?}: the daemon lives on");
+        check_nothing_is_left(&executor);
+    }
+}
+
+#[test]
+fn it_ends_with_its_lifeline() {
+    let mut executor = Executor::start();
+    let daemon = start_daemon(&executor);
+    let asked = Instant::now();
+    drop(executor.take_lifeline());
+    let (status, said) = executor.wait();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(asked.elapsed() < PROMPTLY, "{:?}", asked.elapsed());
+    assert!(ends_within(&daemon, Duration::ZERO), "the daemon lives on");
+    check_nothing_is_left(&executor);
+}
+
+/// Asks for a command that takes `seconds`, and returns where its answer will come.
+fn in_background(executor: &Executor, seconds: &str) -> mpsc::Receiver<Option<serde_json::Value>> {
+    let (sender, receiver) = mpsc::channel();
+    let stream = std::os::unix::net::UnixStream::connect(executor.socket()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let command = format!("touch started; sleep {seconds}; echo done");
+    let action = json!({ "action": "run", "args": { "command": command, "blocking": true }, "timeout": 600 });
+    let body = json!({ "action": action }).to_string();
+    thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let mut stream = stream;
+        let head = format!(
+            "POST /execute_action HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        let observation = answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
+        let _ = sender.send(observation);
+    });
+    executor.act(&json!({ "action": "run", "shell": "watch", "args": {
+        "command": "until [ -e started ]; do sleep 0.01; done" } }));
+    receiver
+}
+
+#[test]
+fn an_action_that_is_nearly_done_is_still_answered() {
+    let mut executor = Executor::start();
+    let answer = in_background(&executor, "0.5");
+    executor.signal(Signal::TERM);
+    let observation = answer.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(observation["content"], "done");
+    assert_eq!(executor.wait().0.code(), Some(0));
+    check_nothing_is_left(&executor);
+}
+
+#[test]
+fn the_second_signal_means_now() {
+    let mut executor = Executor::start();
+    let answer = in_background(&executor, "1000");
+    executor.signal(Signal::INT);
+    // It has stopped listening once new connections are refused, so the first was taken.
+    while std::os::unix::net::UnixStream::connect(executor.socket()).is_ok() {
+        thread::yield_now();
+        executor.signal(Signal::INT);
+    }
+    assert_eq!(executor.wait().0.code(), Some(0));
+    assert_eq!(answer.recv_timeout(PATIENCE).unwrap(), None);
+    check_nothing_is_left(&executor);
+}
+
+#[test]
+fn orphans_are_reaped_while_it_runs() {
+    let executor = Executor::start();
+    executor.run("(sh -c 'echo $$ > orphan; exec sleep 0.05' &)");
+    let number = executor.run("until [ -s orphan ]; do sleep 0.01; done; cat orphan");
+    let stat = format!("/proc/{number}/stat");
+    let deadline = Instant::now() + PATIENCE;
+    while fs::exists(&stat).unwrap() {
+        assert!(Instant::now() < deadline, "the orphan is still there: {}", fs::read_to_string(&stat).unwrap());
+        thread::yield_now();
+    }
+    assert_eq!(executor.run("echo still here"), "still here");
+}

@@ -1,0 +1,255 @@
+//! Starting a program under a policy.
+//!
+//! The order is fixed: namespaces, mounts, names, identity, descriptors, then whatever takes
+//! rights away, then the program. The child tells of a failed step through a pipe that the
+//! start of the program closes; so an answer always comes, and silence means success.
+
+use std::{
+    ffi::CString,
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::fd::{AsFd as _, OwnedFd},
+    path::PathBuf,
+};
+
+use rustix::{
+    fs::Mode,
+    pipe::{PipeFlags, pipe_with},
+    process::{DumpableBehavior, Pid, Signal, WaitOptions},
+    thread::{Gid, Uid},
+};
+
+use crate::{
+    policy::{Identity, Network, Policy},
+    root,
+    step::{AtStep as _, Failure, Step},
+    sys::{self, Side},
+};
+
+/// Namespaces that every sandbox has.
+const NAMESPACES: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// The longest failure that is read from a child.
+const FAILURE_MAX_BYTES: u64 = 16 * 1024;
+
+/// What is started inside.
+#[derive(Debug)]
+pub struct Program {
+    /// An open file to execute; it need not exist inside.
+    pub executable: OwnedFd,
+    /// Its arguments, its own name first.
+    pub arguments: Vec<CString>,
+    /// Its whole environment.
+    pub environment: Vec<CString>,
+    /// Where it starts, inside.
+    pub directory: PathBuf,
+    /// Descriptors that it gets, under these numbers; all others are closed.
+    pub descriptors: Vec<(OwnedFd, i32)>,
+}
+
+/// A running sandbox: its first process, which ends with the program and takes everything
+/// inside along.
+#[derive(Debug)]
+pub struct Confined {
+    /// Its number outside, for display.
+    pub pid: i32,
+    /// Its descriptor.
+    pub pidfd: OwnedFd,
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {step}{}", on(object))]
+pub struct LaunchError {
+    /// What was being done.
+    pub step: Step,
+    /// On what; may be empty.
+    pub object: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+fn on(object: &str) -> String {
+    if object.is_empty() { String::new() } else { format!(" (`{object}`)") }
+}
+
+impl From<Failure> for LaunchError {
+    fn from(failure: Failure) -> Self {
+        let source = match failure.errno {
+            0 => io::ErrorKind::Other.into(),
+            errno => io::Error::from_raw_os_error(errno),
+        };
+        Self { step: failure.step, object: failure.object, source }
+    }
+}
+
+/// Starts a program. The calling process must have a single thread.
+///
+/// # Errors
+/// The first step that failed; nothing is left running then.
+pub fn launch(policy: &Policy, program: Program, restrict: &Restrict<'_>) -> Result<Confined, LaunchError> {
+    let prepared = root::prepare(policy)?;
+    let (verdict, verdict_inside) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
+    let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
+    let network = match policy.network {
+        Network::None => libc::CLONE_NEWNET,
+        Network::Host => 0,
+    };
+    match sys::clone_with((NAMESPACES | network) as u64).at(Step::Namespaces, "")? {
+        Side::Child => {
+            drop((verdict, mapped));
+            let inside = Inside { policy, program, restrict, verdict: verdict_inside };
+            inside.run(prepared, mapped_inside)
+        }
+        Side::Parent { pid, pidfd } => {
+            drop((verdict_inside, mapped_inside, prepared));
+            let confined = Confined { pid, pidfd };
+            let outcome = map_identity(pid, policy.identity).and_then(|()| await_verdict(mapped, verdict));
+            match outcome {
+                Ok(()) => Ok(confined),
+                Err(failure) => {
+                    confined.kill_and_reap();
+                    Err(failure.into())
+                }
+            }
+        }
+    }
+}
+
+/// Takes rights away inside, as the last thing before the program starts.
+pub type Restrict<'a> = dyn Fn() -> Result<(), RestrictError> + 'a;
+
+/// Why a right could not be taken away.
+#[derive(Debug)]
+pub struct RestrictError {
+    /// Which layer.
+    pub step: Step,
+    /// What went wrong.
+    pub source: io::Error,
+}
+
+impl Confined {
+    /// Kills everything inside and waits for the end.
+    fn kill_and_reap(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let id = rustix::process::WaitId::PidFd(self.pidfd.as_fd());
+        let _ = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
+    }
+}
+
+/// One user and one group; whoever is not mapped is nobody.
+fn map_identity(pid: i32, identity: Identity) -> Result<(), Failure> {
+    let write = |file: &str, text: String| {
+        let path = format!("/proc/{pid}/{file}");
+        std::fs::write(&path, text).at(Step::IdentityMap, path)
+    };
+    if !rustix::process::geteuid().is_root() {
+        // Without this a process could drop a group that denies it something.
+        write("setgroups", "deny".to_owned())?;
+    }
+    write("gid_map", format!("{} {} 1\n", identity.gid_inside, identity.gid_outside))?;
+    write("uid_map", format!("{} {} 1\n", identity.uid_inside, identity.uid_outside))
+}
+
+fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
+    File::from(mapped).write_all(&[1]).at(Step::HandShake, "the child")?;
+    let mut text = Vec::new();
+    File::from(verdict).take(FAILURE_MAX_BYTES).read_to_end(&mut text).at(Step::HandShake, "the child")?;
+    if text.is_empty() {
+        return Ok(());
+    }
+    let died = || Failure { step: Step::HandShake, errno: 0, object: "the child ended half-way".to_owned() };
+    Err(serde_json::from_slice(&text).unwrap_or_else(|_| died()))
+}
+
+/// The child's side.
+struct Inside<'a> {
+    policy: &'a Policy,
+    program: Program,
+    restrict: &'a Restrict<'a>,
+    verdict: OwnedFd,
+}
+
+impl Inside<'_> {
+    /// Never returns: the process ends here, or becomes the first of the sandbox.
+    fn run(self, prepared: root::Prepared, mapped: OwnedFd) -> ! {
+        let started = self.set_up(prepared, mapped).and_then(|()| sys::fork().at(Step::Exec, "fork"));
+        match started {
+            Ok(None) => {
+                let failure = Failure::new(Step::Exec, "", &sys::execute(&self.program));
+                self.fail(&failure)
+            }
+            Ok(Some(program)) => {
+                // The last copy is the program's, and its start closes it.
+                drop(self.verdict);
+                std::process::exit(reap_until(program))
+            }
+            Err(failure) => self.fail(&failure),
+        }
+    }
+
+    fn fail(self, failure: &Failure) -> ! {
+        let text = serde_json::to_vec(failure).unwrap_or_default();
+        let _ = File::from(self.verdict).write_all(&text);
+        std::process::exit(1)
+    }
+
+    fn set_up(&self, prepared: root::Prepared, mapped: OwnedFd) -> Result<(), Failure> {
+        let mut byte = [0];
+        File::from(mapped).read_exact(&mut byte).at(Step::HandShake, "the parent")?;
+        become_user(self.policy.identity)?;
+        root::enter(self.policy, prepared)?;
+        std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
+        root::seal_settings()?;
+        rustix::system::sethostname(self.policy.hostname.as_bytes()).at(Step::Hostname, &self.policy.hostname)?;
+        if self.policy.network == Network::None {
+            bring_up_loopback()?;
+        }
+        self.finish()
+    }
+
+    fn finish(&self) -> Result<(), Failure> {
+        let _ = rustix::process::umask(Mode::from_raw_mode(0o022));
+        // The supervisor has one thread, which lives as long as it does.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Identity, "")?;
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity, "")?;
+        let directory = &self.program.directory;
+        rustix::process::chdir(directory).at(Step::Exec, directory.to_string_lossy())?;
+        (self.restrict)().map_err(|error| Failure::new(error.step, "", &error.source))
+    }
+}
+
+fn become_user(identity: Identity) -> Result<(), Failure> {
+    let (uid, gid) = (Uid::from_raw(identity.uid_inside), Gid::from_raw(identity.gid_inside));
+    // Refused without root, where the groups of whoever started us stay, unmapped.
+    let _ = rustix::thread::set_thread_groups(&[]);
+    rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::Identity, "group")?;
+    rustix::thread::set_keep_capabilities(true).at(Step::Identity, "")?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::Identity, "user")
+}
+
+fn bring_up_loopback() -> Result<(), Failure> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .at(Step::Loopback, "socket")?;
+    sys::bring_up(c"lo", &socket).at(Step::Loopback, "lo")
+}
+
+/// Reaps everything that ends inside until the program does, and returns its status.
+fn reap_until(program: Pid) -> i32 {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == program => {
+                let signal = status.terminating_signal().map(|signal| 128 + signal);
+                return status.exit_status().or(signal).unwrap_or(1);
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return 1,
+        }
+    }
+}

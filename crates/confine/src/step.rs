@@ -1,0 +1,137 @@
+//! The steps of a launch, and how a failed one travels from the child to the parent.
+
+use std::{fmt, io};
+
+use serde::{Deserialize, Serialize};
+
+/// What was being done when a launch failed. Each step knows what a person can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Making the process with its namespaces.
+    Namespaces,
+    /// Mapping users and groups.
+    IdentityMap,
+    /// Waiting for the other side.
+    HandShake,
+    /// Making all mounts private.
+    PrivateMounts,
+    /// Putting the new root together.
+    Root,
+    /// Mounting an entry.
+    Entry,
+    /// Mounting `/proc` and masking it.
+    Proc,
+    /// Making `/dev`.
+    Devices,
+    /// Moving into the new root.
+    PivotRoot,
+    /// Forbidding further user namespaces.
+    NestedNamespaces,
+    /// Naming the machine.
+    Hostname,
+    /// Bringing the loopback interface up.
+    Loopback,
+    /// Becoming the sandbox's user.
+    Identity,
+    /// Closing descriptors.
+    Descriptors,
+    /// Setting resource limits.
+    ResourceLimits,
+    /// Dropping capabilities.
+    Capabilities,
+    /// Enforcing Landlock.
+    Landlock,
+    /// Installing the system call filter.
+    Seccomp,
+    /// Starting the program.
+    Exec,
+}
+
+impl Step {
+    /// What a person can do when this step fails.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Namespaces | Self::IdentityMap => {
+                "this system restricts user namespaces: as root, `sysctl -w user.max_user_namespaces=15000`, \
+                 `sysctl -w kernel.unprivileged_userns_clone=1` (Debian) or \
+                 `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), or run as root"
+            }
+            Self::Proc => {
+                "a fresh /proc is refused where the one outside is masked, as in most containers: run outside \
+                 the container, or start it with an unmasked /proc"
+            }
+            Self::Entry | Self::Root | Self::PrivateMounts | Self::PivotRoot => {
+                "the mount was refused: look at the path that is named, and at the kernel's support for overlayfs \
+                 in user namespaces (5.11 and later)"
+            }
+            Self::Seccomp | Self::Landlock => {
+                "the kernel lacks this filter: use Linux 5.13 or later with CONFIG_SECCOMP_FILTER and \
+                 CONFIG_SECURITY_LANDLOCK, or choose a weaker profile explicitly"
+            }
+            Self::HandShake
+            | Self::Devices
+            | Self::NestedNamespaces
+            | Self::Hostname
+            | Self::Loopback
+            | Self::Identity
+            | Self::Descriptors
+            | Self::ResourceLimits
+            | Self::Capabilities
+            | Self::Exec => "run `zareba doctor`, which tries each layer on its own and explains what is missing",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Namespaces => "make the namespaces",
+            Self::IdentityMap => "map users and groups",
+            Self::HandShake => "hear from the other side",
+            Self::PrivateMounts => "make mounts private",
+            Self::Root => "put the new root together",
+            Self::Entry => "mount an entry",
+            Self::Proc => "mount /proc",
+            Self::Devices => "make /dev",
+            Self::PivotRoot => "move into the new root",
+            Self::NestedNamespaces => "forbid further user namespaces",
+            Self::Hostname => "name the machine",
+            Self::Loopback => "bring up the loopback interface",
+            Self::Identity => "become the sandbox's user",
+            Self::Descriptors => "close descriptors",
+            Self::ResourceLimits => "set resource limits",
+            Self::Capabilities => "drop capabilities",
+            Self::Landlock => "enforce Landlock",
+            Self::Seccomp => "install the system call filter",
+            Self::Exec => "start the program",
+        })
+    }
+}
+
+/// A failed step, as it is sent through a pipe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) step: Step,
+    /// The error number, or 0 when there is none.
+    pub(crate) errno: i32,
+    /// On what, such as a path.
+    pub(crate) object: String,
+}
+
+impl Failure {
+    pub(crate) fn new(step: Step, object: impl Into<String>, error: &io::Error) -> Self {
+        Self { step, errno: error.raw_os_error().unwrap_or(0), object: object.into() }
+    }
+}
+
+/// Names the step and the object of a failed call.
+pub(crate) trait AtStep<T> {
+    fn at(self, step: Step, object: impl Into<String>) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
+    fn at(self, step: Step, object: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(step, object, &error.into()))
+    }
+}

@@ -1,0 +1,188 @@
+//! System calls that have no safe interface: one thin function each, without policy.
+#![expect(unsafe_code, reason = "raw system calls; every block says why it is sound")]
+
+use std::{
+    ffi::{CStr, CString},
+    io,
+    os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd},
+    ptr,
+};
+
+use rustix::process::Pid;
+
+use crate::launch::Program;
+
+/// Which side of a [`clone_with`] we are on.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// The new process, number 1 of its namespace when it has one of its own.
+    Child,
+    /// The old one, with a descriptor of the new.
+    Parent { pid: i32, pidfd: OwnedFd },
+}
+
+/// A new process in new namespaces.
+///
+/// The caller must have one thread only: locks that another thread held at this moment would
+/// stay locked for ever in the child.
+pub(crate) fn clone_with(namespaces: u64) -> io::Result<Side> {
+    let mut pidfd: i32 = -1;
+    let mut arguments: libc::clone_args = zeroed_clone_args();
+    arguments.flags = namespaces | libc::CLONE_PIDFD as u64;
+    arguments.pidfd = (&raw mut pidfd) as u64;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: the arguments live on this frame and name one writable integer; without CLONE_VM
+    // the child gets a copy of all memory, so it may go on running this very code.
+    let result = unsafe {
+        libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Side::Child),
+        pid => {
+            // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Side::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
+        }
+    }
+}
+
+fn zeroed_clone_args() -> libc::clone_args {
+    libc::clone_args {
+        flags: 0,
+        pidfd: 0,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: 0,
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: 0,
+    }
+}
+
+/// What [`set_mount_attributes`] changes; see `mount_setattr(2)`.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct MountAttributes {
+    pub(crate) set: u64,
+    pub(crate) clear: u64,
+    pub(crate) propagation: u64,
+    pub(crate) userns_fd: u64,
+}
+
+/// Changes a mount and all mounts below it.
+pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: &MountAttributes) -> io::Result<()> {
+    mount_setattr(mount, libc::AT_RECURSIVE, attributes)
+}
+
+/// Changes one mount.
+pub(crate) fn set_one_mount_attributes(
+    mount: impl AsFd,
+    attributes: &MountAttributes,
+) -> io::Result<()> {
+    mount_setattr(mount, 0, attributes)
+}
+
+fn mount_setattr(mount: impl AsFd, flags: i32, attributes: &MountAttributes) -> io::Result<()> {
+    // SAFETY: the path is a constant empty string, and the attributes a live value whose size
+    // is passed with it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | flags,
+            std::ptr::from_ref(attributes),
+            size_of::<MountAttributes>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Brings an interface up, in the network namespace of the caller.
+pub(crate) fn bring_up(interface: &CStr, socket: impl AsFd) -> io::Result<()> {
+    let bytes = interface.to_bytes_with_nul();
+    // SAFETY: `ifreq` is a plain record for which all zeroes are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if bytes.len() > request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, &from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = from as libc::c_char;
+    }
+    let flags = libc::IFF_UP | libc::IFF_RUNNING;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: the request is a live, initialised `ifreq`, which this ioctl reads.
+    match unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A plain fork, for when `clone3` is filtered already: `None` in the child.
+///
+/// The caller must have one thread only.
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: takes nothing. With a single thread no lock can be held by anybody else, so the
+    // child may run ordinary code.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Becomes a program, as leader of a session of its own, with its descriptors and no others,
+/// default signals and no core dumps. Returns only when that fails.
+pub(crate) fn execute(program: &Program) -> io::Error {
+    match prepare(program) {
+        Ok(()) => {}
+        Err(error) => return error,
+    }
+    let arguments = pointers(&program.arguments);
+    let environment = pointers(&program.environment);
+    // SAFETY: the path is a constant empty string; both lists are of pointers to strings that
+    // outlive the call, ended by a null pointer.
+    unsafe {
+        libc::execveat(
+            program.executable.as_raw_fd(),
+            c"".as_ptr(),
+            arguments.as_ptr().cast(),
+            environment.as_ptr().cast(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+fn prepare(program: &Program) -> io::Result<()> {
+    for signal in 1..=31 {
+        // SAFETY: takes two integers and installs no handler; refused for SIGKILL and SIGSTOP.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    rustix::process::setsid()?;
+    // SAFETY: takes three integers; every descriptor from 3 on is closed by the exec, also
+    // those that were opened without the mark.
+    let marked = unsafe {
+        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if marked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    for (descriptor, number) in &program.descriptors {
+        // SAFETY: takes two integers; the target numbers belong to the program to come.
+        if unsafe { libc::dup2(descriptor.as_raw_fd(), *number) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}

@@ -1,0 +1,132 @@
+//! Steps inside an open directory: reading its names, making and removing what is in it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat},
+    io::Errno,
+};
+
+use super::beneath::{Links, open_beneath};
+use crate::owner::Owner;
+
+/// Opening like this waits for no pipe, takes no terminal, and no child inherits it.
+pub(crate) const READING: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// How directories come to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewDirectory {
+    pub(crate) owner: Owner,
+    pub(crate) mode: DirectoryMode,
+}
+
+/// Who may use a new directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectoryMode {
+    /// All, as far as the process's umask lets them, as with every other program's directories.
+    ByUmask,
+    /// These bits.
+    Exactly(u32),
+}
+
+/// The names in a directory and what they are, in no order, without `.` and `..`; links are
+/// not followed. An entry that went away meanwhile is left out.
+pub(crate) fn entries(
+    directory: impl AsFd,
+) -> Result<impl Iterator<Item = Result<(OsString, FileType), Errno>>, Errno> {
+    let listed = Dir::read_from(&directory)?;
+    Ok(listed.filter_map(move |entry| {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            return None;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => match kind_of(&directory, name) {
+                Ok(kind) => kind,
+                Err(Errno::NOENT) => return None,
+                Err(errno) => return Some(Err(errno)),
+            },
+            kind => kind,
+        };
+        Some(Ok((name.to_owned(), kind)))
+    }))
+}
+
+/// What is at this name, links not followed.
+pub(crate) fn kind_of(directory: impl AsFd, name: &OsStr) -> Result<FileType, Errno> {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Makes a directory and opens it. Owner and mode are set on the opened one; when that fails
+/// there is no directory.
+pub(crate) fn make_directory(
+    parent: impl AsFd,
+    name: &OsStr,
+    new: NewDirectory,
+) -> Result<OwnedFd, Errno> {
+    let mode = match new.mode {
+        DirectoryMode::ByUmask => Mode::RWXU | Mode::RWXG | Mode::RWXO,
+        DirectoryMode::Exactly(_) => Mode::RWXU,
+    };
+    mkdirat(&parent, name, mode)?;
+    open_new(&parent, name, new).inspect_err(|_| {
+        // The first failure is the one to tell.
+        let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
+    })
+}
+
+fn open_new(parent: impl AsFd, name: &OsStr, new: NewDirectory) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = openat(parent, name, flags, Mode::empty())?;
+    new.owner.give(&directory)?;
+    if let DirectoryMode::Exactly(mode) = new.mode {
+        // After the change of owner, which takes bits away.
+        fchmod(&directory, Mode::from_raw_mode(mode))?;
+    }
+    Ok(directory)
+}
+
+/// Removes a directory and all that is in it, without following links and without recursion.
+pub(crate) fn remove_tree(parent: impl AsFd, name: &OsStr) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let root = open_beneath(&parent, Path::new(name), flags, Links::Refused)?;
+    let mut directories = vec![PathBuf::new()];
+    let mut next = 0;
+    while let Some(directory) = directories.get(next).cloned() {
+        next += 1;
+        let opened = open_beneath(&root, &directory, flags, Links::Refused)?;
+        // All names first: removing while reading may skip some.
+        let listed: Vec<_> = entries(&opened)?.collect::<Result<_, _>>()?;
+        for (name, kind) in listed {
+            if kind == FileType::Directory {
+                directories.push(directory.join(name));
+            } else {
+                unlinkat(&opened, name, AtFlags::empty())?;
+            }
+        }
+    }
+    // A directory is found after the one it is in, so the reverse order empties each in time.
+    for directory in directories.iter().rev() {
+        if let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) {
+            let above = open_beneath(&root, above, flags, Links::Refused)?;
+            unlinkat(above, name, AtFlags::REMOVEDIR)?;
+        }
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}

@@ -1,0 +1,166 @@
+//! The runtime `local`: `zareba executor` as a process of its own, reached over HTTP.
+//!
+//! `launch` starts one and owns it, `warm` keeps some started ahead, `found` finds those again
+//! that another process has left running, and ends those that nobody wants any more.
+
+mod found;
+mod launch;
+mod warm;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use zareba_protocol::RuntimeStatus;
+use zareba_runtime::{
+    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, Statuses,
+    Support, Variables,
+};
+use zareba_wire::BoxFuture;
+
+use self::{
+    launch::{Launcher, Started},
+    warm::WarmPool,
+};
+use crate::{
+    LocalOptions, NativeOptions, ServerLifetime,
+    cli::failed,
+    notice,
+    sandbox::{NativeSandbox, Parts},
+};
+
+pub use warm::WarmCounts;
+
+pub(crate) const NAME: &str = "local";
+
+/// Runs executors as processes of this machine, without walls.
+///
+/// Dropping it ends the executors that it keeps warm; sandboxes live on as long as their handles.
+#[derive(Debug)]
+pub struct LocalRuntime {
+    launcher: Arc<Launcher>,
+    warm: WarmPool,
+    /// What killed processes left was looked for.
+    swept: OnceLock<()>,
+}
+
+impl LocalRuntime {
+    /// Takes the options; nothing is started yet. Warm executors are started by
+    /// [`Self::warm_up`], and after the first sandbox by themselves.
+    pub fn new(options: NativeOptions, local: LocalOptions) -> Self {
+        let launcher = Arc::new(Launcher { options, local });
+        Self {
+            warm: WarmPool::new(&launcher),
+            launcher,
+            swept: OnceLock::new(),
+        }
+    }
+
+    /// Starts executors until as many wait as were asked for.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub async fn warm_up(&self) -> Result<(), RuntimeError> {
+        self.sweep_once().await?;
+        self.warm.fill().await
+    }
+
+    /// What the warm executors were good for.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.warm.counts()
+    }
+
+    /// Ends kept executors that were idle for too long, and removes what ended or killed ones
+    /// have left behind. Done once by itself before the first sandbox is made. Returns how many
+    /// were removed.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub async fn reap(&self) -> Result<usize, RuntimeError> {
+        found::reap(&self.directory()).await
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.launcher.directory()
+    }
+
+    async fn sweep_once(&self) -> Result<(), RuntimeError> {
+        if self.swept.set(()).is_ok() {
+            self.reap().await?;
+        }
+        Ok(())
+    }
+
+    async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
+        let variables = Variables::new(spec.environment.clone())?;
+        notice::tell_once();
+        self.sweep_once().await?;
+        let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
+        statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
+        let started = match self.warm.take(&spec) {
+            Some(started) => {
+                started.give(&statuses);
+                statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
+                started
+            }
+            None => self
+                .launcher
+                .launch(&spec, &variables, &statuses)
+                .await
+                .map_err(|error| failed(&statuses, error))?,
+        };
+        let recorded = started.record(spec.timeout, &self.launcher.local);
+        recorded.map_err(|error| failed(&statuses, error))?;
+        if let ServerLifetime::KeptAlive { .. } = self.launcher.local.lifetime {
+            started.life.outlive();
+        }
+        statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
+        started.confirm(&statuses);
+        Ok(Arc::new(self.sandbox(started, &spec, statuses)))
+    }
+
+    fn sandbox(&self, started: Started, spec: &SandboxSpec, statuses: Arc<Statuses>) -> NativeSandbox {
+        NativeSandbox::new(Parts {
+            id: started.id,
+            runtime: NAME,
+            workspace: started.workspace,
+            timeout: spec.timeout,
+            variables: self.launcher.options.variables,
+            statuses,
+            link: started.link,
+            life: started.life,
+        })
+    }
+}
+
+impl Runtime for LocalRuntime {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            isolation: Isolation::None,
+            pause: Support::No,
+            checkpoint: Support::No,
+            attach: Support::Yes,
+        }
+    }
+
+    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        Box::pin(self.start(spec))
+    }
+
+    /// Finds an executor of this user, whichever process has started it. The handle may be
+    /// dropped without ending it; closing ends it for everybody.
+    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        let sandbox = sandbox.clone();
+        Box::pin(async move {
+            notice::tell_once();
+            let variables = self.launcher.options.variables;
+            let parts = found::find(&self.directory(), sandbox, variables).await?;
+            Ok(Arc::new(NativeSandbox::new(parts)) as Arc<dyn Sandbox>)
+        })
+    }
+}

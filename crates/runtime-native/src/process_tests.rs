@@ -1,0 +1,69 @@
+//! Finding processes again, and their ends.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+fn sleeper() -> ServerProcess {
+    let child = Command::new("sleep").arg("1000").spawn().unwrap();
+    ServerProcess::adopt(child).unwrap()
+}
+
+#[test]
+fn the_start_time_is_read_past_an_awkward_name() {
+    let stat = "7 (a) b) S 3 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0";
+    let row = Row::parse(stat).unwrap();
+    assert_eq!((row.parent, row.session, row.start_time), (3, 5, 4242));
+}
+
+#[tokio::test]
+async fn a_number_with_another_start_time_is_another_process() {
+    let process = sleeper();
+    let identity = process.identity().clone();
+    assert!(ServerProcess::find(&identity).is_some());
+    let reused = ProcessIdentity {
+        start_time: identity.start_time + 1,
+        ..identity.clone()
+    };
+    assert!(ServerProcess::find(&reused).is_none());
+    let before_the_boot = ProcessIdentity {
+        boot: "another".to_owned(),
+        ..identity.clone()
+    };
+    assert!(ServerProcess::find(&before_the_boot).is_none());
+    process.terminate();
+    process.end().await;
+    assert!(ServerProcess::find(&identity).is_none());
+}
+
+#[tokio::test]
+async fn an_end_is_noticed_by_all_who_wait_and_leaves_no_zombie() {
+    let process = sleeper();
+    let pid = process.identity().pid;
+    let (first, second, ()) =
+        tokio::join!(process.ended(), process.ended(), async { process.terminate() });
+    assert_eq!(first, second);
+    assert!(first.is_some());
+    assert!(Row::read(pid).is_none());
+}
+
+#[tokio::test]
+async fn what_a_process_started_in_a_session_of_its_own_is_a_descendant() {
+    let mut child = Command::new("sh");
+    child
+        .args(["-c", "setsid sh -c 'echo $$; sleep 1000 & wait' & wait"])
+        .stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut line = String::new();
+    let mut output = io::BufReader::new(child.stdout.take().unwrap());
+    io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let process = ServerProcess::adopt(child).unwrap();
+    let leader = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+    assert!(descendants(process.identity().pid).contains(&leader));
+    process.kill();
+    process.ended().await;
+    // All that held the pipe are dead when it ends.
+    let mut rest = String::new();
+    io::Read::read_to_string(&mut output, &mut rest).unwrap();
+    assert_eq!(rest, "");
+}

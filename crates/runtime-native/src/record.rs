@@ -1,0 +1,171 @@
+//! What is written down of a local executor, so that another process can find it again.
+//!
+//! The file lies in the sandbox's private directory and holds the key that opens the executor;
+//! only its user can read it. It is written under another name first, so that a reader finds a
+//! whole record or none.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::process::ProcessIdentity;
+
+const NAME: &str = "server.json";
+/// A record is far smaller; whatever is larger is none.
+const BYTES_MAX: u64 = 64 * 1024;
+const VERSION: u64 = 1;
+
+/// A local executor.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) process: ProcessIdentity,
+    /// Where it listens.
+    pub(crate) socket: PathBuf,
+    pub(crate) key: String,
+    pub(crate) workspace: PathBuf,
+    /// How long an action may take that does not say so itself.
+    pub(crate) timeout: Duration,
+    pub(crate) lifetime: RecordedLifetime,
+}
+
+/// How long it was meant to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordedLifetime {
+    WithItsOwner,
+    KeptAlive { idle_timeout: Option<Duration> },
+}
+
+impl Record {
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        let (kept_alive, idle_timeout) = match self.lifetime {
+            RecordedLifetime::WithItsOwner => (false, None),
+            RecordedLifetime::KeptAlive { idle_timeout } => (true, idle_timeout),
+        };
+        let document = json!({
+            "version": VERSION,
+            "pid": self.process.pid,
+            "start_time": self.process.start_time,
+            "boot": self.process.boot,
+            "socket": text(&self.socket)?,
+            "key": self.key,
+            "workspace": text(&self.workspace)?,
+            "timeout_ms": milliseconds(self.timeout),
+            "kept_alive": kept_alive,
+            "idle_timeout_ms": idle_timeout.map(milliseconds),
+        });
+        let draft = directory.join(format!("{NAME}.new"));
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(document.to_string().as_bytes())?;
+        fs::rename(draft, directory.join(NAME))
+    }
+
+    /// None when there is none, or none that this version can read.
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
+        let mut content = Vec::new();
+        let file = File::open(directory.join(NAME)).ok()?;
+        file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
+        Self::parse(&serde_json::from_slice(&content).ok()?)
+    }
+
+    fn parse(document: &Value) -> Option<Self> {
+        let text = |key: &str| Some(document.get(key)?.as_str()?.to_owned());
+        let number = |key: &str| document.get(key)?.as_u64();
+        if number("version")? != VERSION {
+            return None;
+        }
+        let idle_timeout = number("idle_timeout_ms").map(Duration::from_millis);
+        Some(Self {
+            process: ProcessIdentity {
+                pid: i32::try_from(number("pid")?).ok()?,
+                start_time: number("start_time")?,
+                boot: text("boot")?,
+            },
+            socket: text("socket")?.into(),
+            key: text("key")?,
+            workspace: text("workspace")?.into(),
+            timeout: Duration::from_millis(number("timeout_ms")?),
+            lifetime: if document.get("kept_alive")?.as_bool()? {
+                RecordedLifetime::KeptAlive { idle_timeout }
+            } else {
+                RecordedLifetime::WithItsOwner
+            },
+        })
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Record")
+            .field("process", &self.process)
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}
+
+fn text(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| {
+        let problem = format!("the path `{}` is not UTF-8", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, problem)
+    })
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            process: ProcessIdentity {
+                pid: 12,
+                start_time: 34,
+                boot: "b".to_owned(),
+            },
+            socket: "/run/s".into(),
+            key: "secret".to_owned(),
+            workspace: "/tmp/w".into(),
+            timeout: Duration::from_secs(120),
+            lifetime: RecordedLifetime::KeptAlive {
+                idle_timeout: Some(Duration::from_millis(1500)),
+            },
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_nobody_else_can() {
+        let directory = tempfile::tempdir().unwrap();
+        record().write(directory.path()).unwrap();
+        assert_eq!(Record::read(directory.path()), Some(record()));
+        let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
+        let [entry] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_record_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Record::read(directory.path()), None);
+        let broken = ["", "{}", "[]", r#"{"version": 2}"#, r#"{"version": 1, "pid": -1}"#];
+        for content in broken {
+            fs::write(directory.path().join(NAME), content).unwrap();
+            assert_eq!(Record::read(directory.path()), None, "{content}");
+        }
+    }
+
+    #[test]
+    fn a_key_does_not_show_up_in_logs() {
+        assert!(!format!("{:?}", record()).contains("secret"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Starting `zareba executor` as a process of its own.
+//!
+//! It listens on a Unix socket in the sandbox's private directory, and its key is in no file and
+//! no argument, only in its environment. Readiness is an event: it writes a line to its standard
+//! output. So is our end: its standard input is the *lifeline*, and when that closes, because we
+//! closed it or because we were killed, it ends its shells and itself.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{ChildStdin, Command, Stdio},
+    time::Duration,
+};
+
+use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use zareba_executor::{FileScope, Linting, User, UserError};
+use zareba_runtime::Variables;
+
+use crate::{NativeOptions, process::ServerProcess};
+
+mod complaints;
+
+use complaints::Complaints;
+
+/// What an executor writes once it listens and can run actions.
+const READY_LINE: &[u8] = b"ready\n";
+
+/// The longest path of a Unix socket, less the zero at its end.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// The socket's name. It is bound under a longer one first.
+const SOCKET: &str = "s";
+const SOCKET_DRAFT_LENGTH: usize = ".01234567".len();
+
+/// The one of our variables that an executor inherits: how much it logs.
+const LOG_VARIABLE: &str = "ZAREBA_LOG";
+
+/// What an executor is started with.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) options: &'a NativeOptions,
+    /// The sandbox's private directory.
+    pub(crate) directory: &'a Path,
+    pub(crate) working_dir: &'a Path,
+    pub(crate) no_change_timeout: Duration,
+    pub(crate) variables: &'a Variables,
+    pub(crate) tether: Tether,
+}
+
+/// Whether an executor ends with us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tether {
+    /// However we end.
+    Lifeline,
+    /// Only when it is told to.
+    Free,
+}
+
+/// Why an executor did not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartServerError {
+    #[error("cannot start `{program}`", program = program.display())]
+    Spawn { program: PathBuf, source: io::Error },
+    #[error("cannot prepare the channels of an executor")]
+    Channels(#[source] io::Error),
+    #[error("the executor ended before it was ready, having written: {output}")]
+    EndedEarly { output: String },
+    #[error(
+        "the path of the executor's socket would have more than {SOCKET_PATH_MAX} bytes in `{directory}`; \
+         choose a state directory with a shorter path",
+        directory = directory.display()
+    )]
+    PathTooLong { directory: PathBuf },
+    #[error(transparent)]
+    User(#[from] UserError),
+}
+
+/// A running executor and the rope that it hangs on.
+#[derive(Debug)]
+pub(crate) struct Server {
+    lifeline: Option<ChildStdin>,
+    pub(crate) process: ServerProcess,
+}
+
+/// An executor that was just started.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    pub(crate) server: Server,
+    pub(crate) readiness: Readiness,
+    pub(crate) socket: PathBuf,
+    pub(crate) key: String,
+}
+
+/// Tells when an executor is ready.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    output: pipe::Receiver,
+    complaints: Complaints,
+}
+
+/// Starts an executor and returns without waiting for it.
+pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
+    let directory = order.directory;
+    if directory.as_os_str().len() + 1 + SOCKET_DRAFT_LENGTH > SOCKET_PATH_MAX {
+        return Err(StartServerError::PathTooLong {
+            directory: directory.to_owned(),
+        });
+    }
+    let socket = directory.join(SOCKET);
+    let key: String = rand::random::<[u8; 32]>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut command = command(order, &socket)?;
+    command
+        .envs(environment(order))
+        .env("SESSION_API_KEY", &key);
+    let log = directory.join("log");
+    match order.tether {
+        Tether::Lifeline => command.stdin(Stdio::piped()).stderr(Stdio::piped()),
+        // A pipe would break when we go, so it gets a file to complain to.
+        Tether::Free => {
+            let log = File::create_new(&log).map_err(StartServerError::Channels)?;
+            command.stdin(Stdio::null()).stderr(log)
+        }
+    };
+    let mut child = command.spawn().map_err(|source| StartServerError::Spawn {
+        program: order.program.to_owned(),
+        source,
+    })?;
+    let lifeline = child.stdin.take();
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let process = ServerProcess::adopt(child).map_err(StartServerError::Channels)?;
+    let server = Server { lifeline, process };
+    let open = || {
+        let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
+        let complaints = match errors {
+            Some(errors) => Complaints::piped(receiver(errors.into())?),
+            None => Complaints::InFile(log),
+        };
+        Ok(Readiness {
+            output: receiver(output.into())?,
+            complaints,
+        })
+    };
+    let readiness = open().map_err(|error| {
+        server.process.terminate();
+        StartServerError::Channels(error)
+    })?;
+    Ok(Spawned {
+        server,
+        readiness,
+        socket,
+        key,
+    })
+}
+
+impl Readiness {
+    /// Waits for the line that says so.
+    pub(crate) async fn ready(mut self) -> Result<(), StartServerError> {
+        let mut line = [0; READY_LINE.len()];
+        match self.output.read_exact(&mut line).await {
+            Ok(_) if line == READY_LINE => Ok(()),
+            _ => Err(StartServerError::EndedEarly {
+                output: self.complaints.text().await,
+            }),
+        }
+    }
+}
+
+impl Server {
+    /// One that was found again, and is nobody's child.
+    pub(crate) fn found(process: ServerProcess) -> Self {
+        Self {
+            lifeline: None,
+            process,
+        }
+    }
+
+    /// Ends it, and returns when it is gone.
+    pub(crate) async fn end(&mut self) {
+        match self.lifeline.take() {
+            Some(lifeline) => drop(lifeline),
+            None => self.process.terminate(),
+        }
+        self.process.end().await;
+    }
+}
+
+/// Happens to one that hangs on a lifeline only when the whole async runtime goes, and nobody
+/// could await its end.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(lifeline) = self.lifeline.take() {
+            drop(lifeline);
+            self.process.end_blocking();
+        }
+    }
+}
+
+fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError> {
+    let user = User::current()?;
+    let mut command = Command::new(order.program);
+    command
+        .arg("executor")
+        .arg("--unix")
+        .arg(socket)
+        .arg("--working-dir")
+        .arg(order.working_dir)
+        // In the sandbox's directory, so that it goes with that even if the executor is killed.
+        .arg("--state-dir")
+        .arg(order.directory.join("state"))
+        .arg("--username")
+        .arg(user.name)
+        .arg("--user-id")
+        .arg(user.uid.to_string())
+        .args(["--no-enable-browser", "--ready-fd", "1"]);
+    if order.tether == Tether::Lifeline {
+        command.args(["--lifeline-fd", "0"]);
+    }
+    command
+        .stdout(Stdio::piped())
+        // Keys pressed at our terminal are not meant for it.
+        .process_group(0)
+        // It must not keep the place busy where we happened to be started.
+        .current_dir("/")
+        .env_clear();
+    Ok(command)
+}
+
+/// What the executor itself sees. Variables for its shells carry a prefix that it takes off, so
+/// that none of them can change how it works.
+fn environment(order: &Order<'_>) -> Vec<(OsString, OsString)> {
+    let options = order.options;
+    let is_inherited = |name: &OsStr| {
+        let is_setting = name.as_encoded_bytes().starts_with(b"ZAREBA_") && name != LOG_VARIABLE;
+        !is_setting && name != "SESSION_API_KEY"
+    };
+    let inherited = options.environment.iter().filter(|(name, _)| is_inherited(name));
+    let mut environment: Vec<(OsString, OsString)> = inherited.cloned().collect();
+    let mut set = |name: &str, value: &OsStr| environment.push((name.into(), value.into()));
+    for (name, value) in order.variables.iter() {
+        set(&format!("ZAREBA_ENV_{name}"), value.as_ref());
+    }
+    let seconds = order.no_change_timeout.as_secs_f64().to_string();
+    set("ZAREBA_SHELL_NO_CHANGE_TIMEOUT", seconds.as_ref());
+    if let Some(shell) = &options.shell {
+        set("ZAREBA_SHELL_PROGRAM", shell.as_os_str());
+    }
+    let scope = match options.scope {
+        FileScope::WholeFilesystem => "anywhere",
+        FileScope::WorkingDirectory => "workspace",
+    };
+    set("ZAREBA_FILES_SCOPE", scope.as_ref());
+    let linting = match options.linting {
+        Linting::Off => "false",
+        Linting::On => "true",
+    };
+    set("ZAREBA_FILES_AUTO_LINT", linting.as_ref());
+    environment
+}
+
+fn receiver(descriptor: OwnedFd) -> io::Result<pipe::Receiver> {
+    pipe::Receiver::from_owned_fd(descriptor)
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;
