@@ -14,7 +14,8 @@ const TERMINAL: &str = "xterm-256color";
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The environment of a user's shell: what we were started with, as OpenHands' clients expect,
-/// less what is ours, plus what a login would set.
+/// less what is ours, plus what a login would set. For ourselves a login sets only what is
+/// missing; another user's home is never ours.
 ///
 /// The same input gives the same output in the same order, so that two runs of `env` agree.
 pub fn shell_environment(
@@ -22,31 +23,43 @@ pub fn shell_environment(
     added: impl IntoIterator<Item = (OsString, OsString)>,
     user: &User,
 ) -> Vec<(OsString, OsString)> {
-    let mut variables: Vec<(OsString, OsString)> =
-        inherited.into_iter().filter(|(name, _)| !is_withheld(name)).collect();
-    let mut set = |name: &str, value: &OsStr| {
-        variables.retain(|(other, _)| other != name);
-        variables.push((name.into(), value.into()));
-    };
-    set("HOME", user.home.as_os_str());
-    set("USER", user.name.as_ref());
-    set("LOGNAME", user.name.as_ref());
-    set("SHELL", user.shell.as_os_str());
-    set("TERM", TERMINAL.as_ref());
-    let has = |variables: &[(OsString, OsString)], name: &str| {
-        variables.iter().any(|(other, value)| other == name && !value.is_empty())
-    };
-    if !has(&variables, "PATH") {
-        variables.push(("PATH".into(), SEARCH_PATH.into()));
+    let inherited = inherited.into_iter().filter(|(name, _)| !is_withheld(name)).collect();
+    let mut variables = Variables(inherited);
+    let login = [
+        ("HOME", user.home.as_os_str()),
+        ("USER", user.name.as_ref()),
+        ("LOGNAME", user.name.as_ref()),
+        ("SHELL", user.shell.as_os_str()),
+    ];
+    for (name, value) in login {
+        if user.credentials().is_some() || !variables.has(name) {
+            variables.set(name.into(), value.into());
+        }
     }
-    if !has(&variables, "LANG") && !has(&variables, "LC_ALL") {
-        variables.push(("LANG".into(), "C.UTF-8".into()));
+    variables.set("TERM".into(), TERMINAL.into());
+    if !variables.has("PATH") {
+        variables.set("PATH".into(), SEARCH_PATH.into());
+    }
+    if !variables.has("LANG") && !variables.has("LC_ALL") {
+        variables.set("LANG".into(), "C.UTF-8".into());
     }
     for (name, value) in added {
-        variables.retain(|(other, _)| *other != name);
-        variables.push((name, value));
+        variables.set(name, value);
     }
-    variables
+    variables.0
+}
+
+struct Variables(Vec<(OsString, OsString)>);
+
+impl Variables {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(other, value)| other == name && !value.is_empty())
+    }
+
+    fn set(&mut self, name: OsString, value: OsString) {
+        self.0.retain(|(other, _)| *other != name);
+        self.0.push((name, value));
+    }
 }
 
 fn is_withheld(name: &OsStr) -> bool {
@@ -68,7 +81,7 @@ mod tests {
     fn user() -> User {
         User {
             name: "agent".to_owned(),
-            uid: 1000,
+            uid: u32::MAX - 7,
             gid: 1000,
             groups: vec![1000],
             home: "/home/user".into(),
@@ -98,6 +111,22 @@ mod tests {
             ("LANG", "C.UTF-8"),
         ]);
         assert_eq!(shell_environment(inherited, [], &user()), expected);
+    }
+
+    #[test]
+    fn our_own_home_is_the_one_that_we_were_given() {
+        let ourselves = User { uid: rustix::process::geteuid().as_raw(), ..user() };
+        let found = shell_environment(pairs(&[("HOME", "/elsewhere"), ("PATH", "/bin"), ("LANG", "C")]), [], &ourselves);
+        let expected = pairs(&[
+            ("HOME", "/elsewhere"),
+            ("PATH", "/bin"),
+            ("LANG", "C"),
+            ("USER", "agent"),
+            ("LOGNAME", "agent"),
+            ("SHELL", "/bin/bash"),
+            ("TERM", "xterm-256color"),
+        ]);
+        assert_eq!(found, expected);
     }
 
     #[test]

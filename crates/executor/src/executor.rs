@@ -253,7 +253,7 @@ fn prepare_working_directory(options: &ExecutorOptions) -> Result<PathBuf, Start
     std::fs::create_dir_all(&path).map_err(failed)?;
     if !existed {
         let directory = std::fs::File::open(&path).map_err(failed)?;
-        options.user.owner().give(&directory).map_err(failed)?;
+        options.user.owner().give(&directory).map_err(|errno| failed(errno.into()))?;
     }
     // Absolute, with links in the way resolved, as a shell will report it.
     std::fs::canonicalize(&path).map_err(failed)

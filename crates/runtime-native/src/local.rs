@@ -66,6 +66,11 @@ impl LocalRuntime {
         self.warm.fill().await
     }
 
+    /// Ends the executors that wait, and returns when they are gone; no more are started.
+    pub async fn cool_down(&self) {
+        self.warm.empty().await;
+    }
+
     /// What the warm executors were good for.
     pub fn warm_counts(&self) -> WarmCounts {
         self.warm.counts()

@@ -13,12 +13,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The processes that have `mark` in their environment or command line and do not end: an
 /// ending one is waited for. This process is not among them.
 pub fn processes(mark: &str) -> Vec<String> {
+    remaining(mark, PATIENCE)
+}
+
+fn remaining(mark: &str, patience: Duration) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let others = pids.filter(|pid| *pid != getpid().as_raw_nonzero().get());
     others
         .filter(|pid| has(*pid, "environ", mark) || has(*pid, "cmdline", mark))
-        .filter(|pid| !ends(*pid))
+        .filter(|pid| !ends(*pid, patience))
         .map(|pid| format!("process {pid}: {}", command_line(pid)))
         .collect()
 }
@@ -45,13 +49,13 @@ fn command_line(pid: i32) -> String {
 }
 
 /// Waits for the end of a process, by event and not for ever.
-fn ends(pid: i32) -> bool {
+fn ends(pid: i32, patience: Duration) -> bool {
     let process = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let Some(Ok(process)) = process else {
         return true;
     };
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
-    let patience = Timespec::try_from(PATIENCE).ok();
+    let patience = Timespec::try_from(patience).ok();
     poll(&mut ended, patience.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
@@ -73,12 +77,9 @@ mod tests {
                 command.arg(&mark);
             }
             let mut child = command.spawn().unwrap();
-            assert!(has(i32::try_from(child.id()).unwrap(), "environ", &mark) == in_environment);
-            let found = std::thread::scope(|scope| {
-                let search = scope.spawn(|| processes(&mark));
-                search.join().unwrap()
-            });
-            assert_eq!(found.len(), 1, "{found:?}");
+            let found = remaining(&mark, Duration::ZERO);
+            let pid = format!("process {}: ", child.id());
+            assert!(matches!(found.as_slice(), [one] if one.starts_with(&pid)), "{found:?}");
             drop(child.stdin.take());
             child.wait().unwrap();
             assert_eq!(processes(&mark), [""; 0]);

@@ -25,6 +25,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The program under test.
 pub(crate) const ZAREBA: &str = env!("CARGO_BIN_EXE_zareba");
 
+/// Keeps snapshots beside the tests, wherever these are run from and by whom.
+pub(crate) fn snapshots() -> impl Drop {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind_to_scope()
+}
+
 /// Private directories for one test.
 #[derive(Debug)]
 pub(crate) struct Place {

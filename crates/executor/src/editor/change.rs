@@ -1,5 +1,7 @@
 //! The commands that write: `create`, `str_replace`, `insert` and `undo_edit`.
 
+use std::sync::MutexGuard;
+
 use rustix::fs::Stat;
 
 use super::{
@@ -84,11 +86,7 @@ impl Editor {
     pub(super) fn undo(&self, path: &FilePath) -> Result<Outcome, Refusal> {
         let shown = path.shown();
         let slot = self.slot(path)?;
-        let _only_writer = self
-            .workspace
-            .lock(&slot)
-            .map_err(|failure| Refusal::write(shown, &failure))?;
-        let (bytes, stat) = load(path, &slot)?;
+        let (_only_writer, bytes, stat) = self.hold(path, &slot)?;
         let before = decoded(shown, &bytes)?.text;
         let damaged = || Refusal::DamagedHistory {
             path: shown.to_owned(),
@@ -123,11 +121,7 @@ impl Editor {
     ) -> Result<(String, String), Refusal> {
         let shown = path.shown();
         let slot = self.slot(path)?;
-        let _only_writer = self
-            .workspace
-            .lock(&slot)
-            .map_err(|failure| Refusal::write(shown, &failure))?;
-        let (bytes, stat) = load(path, &slot)?;
+        let (_only_writer, bytes, stat) = self.hold(path, &slot)?;
         let before = decoded(shown, &bytes)?;
         let after = plan(&before)?;
         let encoded = after.encode().map_err(|reason| Refusal::Write {
@@ -143,6 +137,35 @@ impl Editor {
         self.workspace
             .slot(path)
             .map_err(|failure| Refusal::read(path.shown(), &failure))
+    }
+
+    /// Reads a file that nobody else writes as long as the guard lives.
+    fn hold(
+        &self,
+        path: &FilePath,
+        slot: &Slot,
+    ) -> Result<(MutexGuard<'_, ()>, Vec<u8>, Stat), Refusal> {
+        let shown = path.shown();
+        let only_writer = self
+            .workspace
+            .lock(slot)
+            .map_err(|failure| Refusal::write(shown, &failure))?;
+        let opened = slot
+            .open()
+            .map_err(|failure| Refusal::read(shown, &failure))?;
+        match opened {
+            Some(Opened::File(file)) => {
+                let stat = file.stat;
+                Ok((only_writer, contents(path, file)?, stat))
+            }
+            // Only somebody who changed it since the checks can lead here.
+            Some(Opened::Directory(_)) => Err(Refusal::IsDirectory {
+                path: shown.to_owned(),
+            }),
+            None => Err(Refusal::Missing {
+                path: shown.to_owned(),
+            }),
+        }
     }
 
     fn edited(
@@ -165,22 +188,6 @@ impl Editor {
             message,
             change: Some((before, after)),
         }
-    }
-}
-
-fn load(path: &FilePath, slot: &Slot) -> Result<(Vec<u8>, Stat), Refusal> {
-    let shown = path.shown().to_owned();
-    match slot
-        .open()
-        .map_err(|failure| Refusal::read(&shown, &failure))?
-    {
-        Some(Opened::File(file)) => {
-            let stat = file.stat;
-            Ok((contents(path, file)?, stat))
-        }
-        // Only somebody who changed it since the checks can lead here.
-        Some(Opened::Directory(_)) => Err(Refusal::IsDirectory { path: shown }),
-        None => Err(Refusal::Missing { path: shown }),
     }
 }
 

@@ -1,11 +1,10 @@
 //! A workspace with walls: what leads out is refused, what only looks like it is not.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{fs, os::unix::fs::symlink};
 
-use rustix::{fs::OFlags, io::Errno};
 use zareba_protocol::Observation;
 
-use super::{FilePath, fixture::Fixture, scope::Beneath};
+use super::{FilePath, fixture::Fixture};
 
 fn refused(fixture: &Fixture, path: &str) -> Observation {
     Observation::error(format!(
@@ -113,35 +112,4 @@ fn a_path_that_turns_into_a_link_while_it_is_used_does_not_lead_out() {
     assert_eq!(slot.replace(b"x", target), Ok(super::Ownership::AsWanted));
     assert_eq!(fixture.get("moved/file"), "x");
     assert!(!fixture.outside().join("file").exists());
-}
-
-#[test]
-fn walking_by_hand_follows_the_same_rules_as_the_kernel() {
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path().join("root");
-    fs::create_dir_all(root.join("a/b")).unwrap();
-    fs::write(root.join("a/b/file"), "x").unwrap();
-    symlink("../a/b", root.join("a/inside")).unwrap();
-    symlink("../../..", root.join("a/b/out")).unwrap();
-    symlink("self", root.join("self")).unwrap();
-    symlink(root.join("a"), root.join("absolute")).unwrap();
-    let beneath = Beneath::open_root(&root).unwrap();
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let check = |path: &str, expected: Result<(), Errno>| {
-        let walked = beneath.walk(Path::new(path), flags).map(drop);
-        assert_eq!(walked, expected, "walk {path}");
-        let opened = beneath.open(&root.join(path), flags).map(drop);
-        assert_eq!(opened, expected, "open {path}");
-    };
-    check("a/b/file", Ok(()));
-    check("a/inside/file", Ok(()));
-    check("absolute/b/file", Ok(()));
-    check("a/../a/b/..", Ok(()));
-    check(".", Ok(()));
-    check("..", Err(Errno::XDEV));
-    check("a/b/out", Err(Errno::XDEV));
-    check("a/b/out/etc", Err(Errno::XDEV));
-    check("self", Err(Errno::LOOP));
-    check("a/none", Err(Errno::NOENT));
-    check("a/b/file/x", Err(Errno::NOTDIR));
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::walk::Walked;
+
 /// Names that `glob` returns when the action names no limit: about what a model can use at once.
 pub(super) const GLOB_LIMIT_DEFAULT: usize = 100;
 /// Names that `glob` returns at the most.
@@ -58,6 +60,12 @@ pub(super) struct Shortfall {
 }
 
 impl Shortfall {
+    /// Adds what the walk could not do.
+    pub(super) fn add(&mut self, walked: Walked) {
+        self.time_over |= walked.time_over;
+        self.unreadable += walked.unreadable;
+    }
+
     /// The results are not all there is.
     pub(super) fn is_truncated(&self) -> bool {
         self.limit_hit || self.time_over

@@ -6,61 +6,58 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use ignore::{DirEntry, WalkState};
+use rustix::fs::FileType;
 use zareba_protocol::{FilesFound, FindFiles, Observation, ObservationKind};
 
 use super::{
     bounds::{Bounds, GLOB_LIMIT_DEFAULT, GLOB_LIMIT_MAX, Shortfall},
     pattern::{PathPattern, fixed_directory},
     root::{Root, StartSearch},
-    walk::{Scope, walk},
+    walk::{Entry, Next, Scope, lock, walk},
 };
+use crate::files::{Reach, printable_path};
 
 /// Finds files by name. Links are listed by their own name and not followed.
-pub(crate) fn glob(action: &FindFiles, cwd: &Path) -> Observation {
+pub(crate) fn glob(action: &FindFiles, cwd: &Path, reach: &Reach) -> Observation {
     let bounds = Bounds::starting_now(action.limit, GLOB_LIMIT_DEFAULT, GLOB_LIMIT_MAX);
-    glob_within(action, cwd, bounds)
+    glob_within(action, cwd, reach, bounds)
 }
 
-pub(super) fn glob_within(action: &FindFiles, cwd: &Path, bounds: Bounds) -> Observation {
-    match find(action, cwd, bounds) {
+pub(super) fn glob_within(
+    action: &FindFiles,
+    cwd: &Path,
+    reach: &Reach,
+    bounds: Bounds,
+) -> Observation {
+    match find(action, cwd, reach, bounds) {
         Ok(observation) => observation,
         Err(error) => Observation::error(error.to_string()),
     }
 }
 
-fn find(action: &FindFiles, cwd: &Path, bounds: Bounds) -> Result<Observation, StartSearch> {
+fn find(
+    action: &FindFiles,
+    cwd: &Path,
+    reach: &Reach,
+    bounds: Bounds,
+) -> Result<Observation, StartSearch> {
     let pattern = PathPattern::new(&action.pattern)?;
     let start = action
         .path
         .as_deref()
         .or_else(|| fixed_directory(&action.pattern));
-    let root = Root::find(start, cwd)?;
-    if !root.metadata.is_dir() {
+    let root = Root::find(start, cwd, reach)?;
+    if root.kind != FileType::Directory {
         return Err(StartSearch::NotADirectory { path: root.shown() });
     }
     let found = Mutex::new(Found::default());
-    walk(&root.path, Scope::of(action.include_ignored)).run(|| {
-        Box::new(|entry| {
-            if bounds.is_over() {
-                lock(&found).shortfall.time_over = true;
-                return WalkState::Quit;
-            }
-            match entry {
-                Ok(entry) => visit(&entry, &root.path, &pattern, bounds, &found),
-                Err(_) => {
-                    lock(&found).shortfall.unreadable += 1;
-                    WalkState::Continue
-                }
-            }
-        })
+    let scope = Scope::of(action.include_ignored);
+    let walked = walk(&root, reach, scope, bounds, || {
+        |entry: Entry<'_>| visit(entry, &root.path, &pattern, bounds, &found)
     });
-    Ok(report(
-        action,
-        &root,
-        bounds,
-        found.into_inner().unwrap_or_else(PoisonError::into_inner),
-    ))
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.shortfall.add(walked);
+    Ok(report(action, &root, bounds, found))
 }
 
 /// The first paths in order, one more than the limit so that a cut is noticed.
@@ -78,32 +75,31 @@ impl Found {
 }
 
 fn visit(
-    entry: &DirEntry,
+    entry: Entry<'_>,
     root: &Path,
     pattern: &PathPattern,
     bounds: Bounds,
     found: &Mutex<Found>,
-) -> WalkState {
-    let Some(kind) = entry.file_type() else {
-        return WalkState::Continue;
+) -> Next {
+    let is_match = match entry.kind {
+        FileType::RegularFile | FileType::Symlink => pattern.matches(root, entry.path),
+        FileType::Directory => false,
+        _ => return Next::Skip,
     };
-    // A link at depth 0 is the root itself, which is not one of the names below it.
-    let is_named = kind.is_file() || (kind.is_symlink() && entry.depth() > 0);
-    let is_match = is_named && pattern.matches(root, entry.path());
-    if !is_match && !kind.is_dir() {
-        return WalkState::Continue;
+    if !is_match && entry.kind != FileType::Directory {
+        return Next::Skip;
     }
     let mut found = lock(found);
-    if found.is_beyond(entry.path(), bounds.limit) {
-        return WalkState::Skip;
+    if found.is_beyond(entry.path, bounds.limit) {
+        return Next::Skip;
     }
     if is_match {
-        found.paths.insert(entry.path().to_path_buf());
+        found.paths.insert(entry.path.to_path_buf());
         if found.paths.len() > bounds.limit + 1 {
             found.paths.pop_last();
         }
     }
-    WalkState::Continue
+    Next::Enter
 }
 
 fn report(action: &FindFiles, root: &Root, bounds: Bounds, found: Found) -> Observation {
@@ -115,10 +111,7 @@ fn report(action: &FindFiles, root: &Root, bounds: Bounds, found: Found) -> Obse
         shortfall.limit_hit = true;
         paths.pop_last();
     }
-    let files: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let files: Vec<String> = paths.iter().map(|path| printable_path(path)).collect();
     let mut lines = files.clone();
     if lines.is_empty() {
         lines.push(format!(
@@ -137,11 +130,6 @@ fn report(action: &FindFiles, root: &Root, bounds: Bounds, found: Found) -> Obse
             truncated: shortfall.is_truncated(),
         }),
     }
-}
-
-/// A thread that panicked has left whole results behind, so they are used.
-fn lock(found: &Mutex<Found>) -> std::sync::MutexGuard<'_, Found> {
-    found.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -22,6 +22,11 @@ fn tree(files: &[&str]) -> tempfile::TempDir {
     root
 }
 
+/// A search that may reach everything.
+fn glob(action: &FindFiles, cwd: &Path) -> Observation {
+    super::glob(action, cwd, &Reach::WholeFilesystem)
+}
+
 fn ask(pattern: &str) -> FindFiles {
     FindFiles {
         pattern: pattern.to_owned(),
@@ -238,7 +243,7 @@ fn a_search_whose_time_is_over_says_so() {
         limit: 5,
         deadline: Instant::now(),
     };
-    let found = glob_within(&ask("*.rs"), root.path(), bounds);
+    let found = glob_within(&ask("*.rs"), root.path(), &Reach::WholeFilesystem, bounds);
     let shown = root.path().display();
     let content = format!(
         "No files match '*.rs' in {shown}.\n(The search was stopped after 20 seconds; files may be missing. Narrow the path.)"

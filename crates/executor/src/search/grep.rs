@@ -5,14 +5,13 @@ use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::{DirEntry, WalkState};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, openat};
 use zareba_protocol::{MatchesFound, Observation, ObservationKind, SearchFiles};
 
 use super::{
@@ -22,23 +21,34 @@ use super::{
     },
     pattern::PathPattern,
     root::{Root, StartSearch},
-    walk::{Scope, walk},
+    walk::{Entry, Next, Scope, lock, walk},
 };
+use crate::files::{READING, Reach, printable_path};
 
 /// Finds lines by regular expression. Links and binary files are skipped.
-pub(crate) fn grep(action: &SearchFiles, cwd: &Path) -> Observation {
+pub(crate) fn grep(action: &SearchFiles, cwd: &Path, reach: &Reach) -> Observation {
     let bounds = Bounds::starting_now(action.limit, GREP_LIMIT_DEFAULT, GREP_LIMIT_MAX);
-    grep_within(action, cwd, bounds)
+    grep_within(action, cwd, reach, bounds)
 }
 
-pub(super) fn grep_within(action: &SearchFiles, cwd: &Path, bounds: Bounds) -> Observation {
-    match search(action, cwd, bounds) {
+pub(super) fn grep_within(
+    action: &SearchFiles,
+    cwd: &Path,
+    reach: &Reach,
+    bounds: Bounds,
+) -> Observation {
+    match search(action, cwd, reach, bounds) {
         Ok(observation) => observation,
         Err(error) => Observation::error(error.to_string()),
     }
 }
 
-fn search(action: &SearchFiles, cwd: &Path, bounds: Bounds) -> Result<Observation, StartSearch> {
+fn search(
+    action: &SearchFiles,
+    cwd: &Path,
+    reach: &Reach,
+    bounds: Bounds,
+) -> Result<Observation, StartSearch> {
     let query = Query {
         matcher: compile(action)?,
         include: action
@@ -48,44 +58,28 @@ fn search(action: &SearchFiles, cwd: &Path, bounds: Bounds) -> Result<Observatio
             .transpose()?,
         bounds,
     };
-    let root = Root::find(action.path.as_deref(), cwd)?;
+    let root = Root::find(action.path.as_deref(), cwd, reach)?;
     let found = Mutex::new(Found::default());
-    if root.metadata.is_dir() {
-        let scope = Scope::of(action.include_ignored);
-        walk(&root.path, scope).run(|| {
-            let mut searcher = searcher(bounds);
-            let (query, root, found) = (&query, &root.path, &found);
-            Box::new(move |entry| match entry {
-                _ if bounds.is_over() => {
-                    lock(found).shortfall.time_over = true;
-                    WalkState::Quit
-                }
-                Ok(entry) => visit(&entry, root, query, &mut searcher, found),
-                Err(_) => {
-                    lock(found).shortfall.unreadable += 1;
-                    WalkState::Continue
-                }
-            })
-        });
-    } else if root.metadata.is_file() {
-        if query.includes(&root.path, &root.path) {
-            search_file(
-                &root.path,
-                OFlags::empty(),
-                &query,
-                &mut searcher(bounds),
-                &found,
-            );
+    match root.kind {
+        FileType::Directory => {
+            let scope = Scope::of(action.include_ignored);
+            let walked = walk(&root, reach, scope, bounds, || {
+                let mut searcher = searcher(bounds);
+                let (query, root, found) = (&query, &root.path, &found);
+                move |entry: Entry<'_>| visit(entry, root, query, &mut searcher, found)
+            });
+            lock(&found).shortfall.add(walked);
         }
-    } else {
-        return Err(StartSearch::Special { path: root.shown() });
+        FileType::RegularFile => {
+            if query.includes(&root.path, &root.path) {
+                let file = root.opened.try_clone().map(File::from);
+                search_file(&root.path, file, &query, &mut searcher(bounds), &found);
+            }
+        }
+        _ => return Err(StartSearch::Special { path: root.shown() }),
     }
-    Ok(report(
-        action,
-        &root,
-        bounds,
-        found.into_inner().unwrap_or_else(PoisonError::into_inner),
-    ))
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(report(action, &root, bounds, found))
 }
 
 /// What is looked for, shared by all threads.
@@ -177,41 +171,42 @@ impl Found {
 }
 
 fn visit(
-    entry: &DirEntry,
+    entry: Entry<'_>,
     root: &Path,
     query: &Query,
     searcher: &mut Searcher,
     found: &Mutex<Found>,
-) -> WalkState {
-    let Some(kind) = entry.file_type() else {
-        return WalkState::Continue;
-    };
-    if lock(found).is_beyond(entry.path(), query.bounds.limit) {
-        return WalkState::Skip;
+) -> Next {
+    if lock(found).is_beyond(entry.path, query.bounds.limit) {
+        return Next::Skip;
     }
-    if kind.is_file() && query.includes(root, entry.path()) {
-        search_file(entry.path(), OFlags::NOFOLLOW, query, searcher, found);
+    if entry.kind == FileType::RegularFile && query.includes(root, entry.path) {
+        let flags = READING | OFlags::NOFOLLOW;
+        let file = openat(entry.directory, entry.name, flags, Mode::empty());
+        let file = file.map(File::from).map_err(io::Error::from);
+        search_file(entry.path, file, query, searcher, found);
     }
-    WalkState::Continue
+    Next::Enter
 }
 
 fn search_file(
     path: &Path,
-    link_policy: OFlags,
+    file: io::Result<File>,
     query: &Query,
     searcher: &mut Searcher,
     found: &Mutex<Found>,
 ) {
     let mut sink = Matches::default();
-    let result = open_regular(path, link_policy).and_then(|file| match file {
-        Some(file) => {
-            let reader = Deadlined {
-                file,
-                bounds: query.bounds,
-            };
-            searcher.search_reader(&query.matcher, reader, &mut sink)
+    let result = file.and_then(|file| {
+        // It may have become a pipe since it was listed.
+        if !file.metadata()?.is_file() {
+            return Ok(());
         }
-        None => Ok(()),
+        let reader = Deadlined {
+            file,
+            bounds: query.bounds,
+        };
+        searcher.search_reader(&query.matcher, reader, &mut sink)
     });
     let mut found = lock(found);
     if let Err(error) = result {
@@ -225,13 +220,6 @@ fn search_file(
     if !sink.is_binary {
         found.add(path, sink.lines, query.bounds.limit);
     }
-}
-
-/// Opens without waiting for a pipe's writer, and returns nothing for what is not a regular file.
-fn open_regular(path: &Path, link_policy: OFlags) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | link_policy;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// A file whose reading fails when the search's time is over: one file can be endless.
@@ -293,7 +281,7 @@ fn report(action: &SearchFiles, root: &Root, bounds: Bounds, mut found: Found) -
     found.keep(bounds.limit);
     let mut lines: Vec<String> = Vec::with_capacity(found.count + 1);
     for (path, matches) in &found.lines {
-        let path = path.display();
+        let path = printable_path(path);
         lines.extend(
             matches
                 .iter()
@@ -318,11 +306,6 @@ fn report(action: &SearchFiles, root: &Root, bounds: Bounds, mut found: Found) -
             truncated: found.shortfall.is_truncated(),
         }),
     }
-}
-
-/// A thread that panicked has left whole results behind, so they are used.
-fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
-    found.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

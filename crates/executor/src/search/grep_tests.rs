@@ -16,6 +16,11 @@ fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     root
 }
 
+/// A search that may reach everything.
+fn grep(action: &SearchFiles, cwd: &Path) -> Observation {
+    super::grep(action, cwd, &Reach::WholeFilesystem)
+}
+
 fn ask(pattern: &str) -> SearchFiles {
     SearchFiles {
         pattern: pattern.to_owned(),
@@ -313,13 +318,13 @@ fn a_search_whose_time_is_over_says_so() {
         content: format!("No matches for 'x' in {}.", path.display()),
         ..expected(path, "x", &[])
     };
-    let found = grep_within(&ask("x"), root.path(), bounds);
+    let found = grep_within(&ask("x"), root.path(), &Reach::WholeFilesystem, bounds);
     assert_eq!(found, truncated(nothing(root.path()), reason));
     let one_file = SearchFiles {
         path: Some("a".to_owned()),
         ..ask("x")
     };
-    let found = grep_within(&one_file, root.path(), bounds);
+    let found = grep_within(&one_file, root.path(), &Reach::WholeFilesystem, bounds);
     assert_eq!(found, truncated(nothing(&root.path().join("a")), reason));
 }
 

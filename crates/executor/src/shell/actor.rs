@@ -56,6 +56,7 @@ pub(super) struct Actor {
     /// Typed, and not yet taken by the terminal.
     input: VecDeque<u8>,
     last_id: u64,
+    last_ended: u64,
     last_search_path: String,
     /// The shell ended while nothing ran, and nobody was told yet.
     replaced_unnoticed: bool,
@@ -117,6 +118,7 @@ impl Actor {
             waiter: None,
             input: VecDeque::new(),
             last_id: 0,
+            last_ended: 0,
             last_search_path: String::new(),
             replaced_unnoticed: false,
             lost: Vec::new(),
@@ -134,6 +136,8 @@ impl Actor {
         self.process = Some(process);
         self.with_process(ShellProcess::arm);
         self.note_place(&report);
+        // What came together with the first report.
+        self.take_reports();
         Ok(())
     }
 
@@ -168,6 +172,7 @@ impl Actor {
         let Some(process) = &mut self.process else {
             return Event::Asked(self.requests.recv().await);
         };
+        let types = process.listens() && !self.input.is_empty();
         let ShellProcess { pty, child, reports, .. } = process;
         tokio::select! {
             biased;
@@ -175,7 +180,7 @@ impl Actor {
             () = reports.arrived() => Event::Reported,
             reason = child.wait() => Event::ShellEnded(reason),
             _ = pty.readable() => Event::Readable,
-            _ = pty.writable(), if !self.input.is_empty() => Event::Writable,
+            _ = pty.writable(), if types => Event::Writable,
             () = asker_gone(&mut self.waiter) => Event::AskerGone,
             request = self.requests.recv(), if free => Event::Asked(request),
         }
@@ -276,7 +281,7 @@ impl Actor {
     }
 
     fn type_pending(&mut self) {
-        let Some(process) = &self.process else { return };
+        let Some(process) = self.process.as_ref().filter(|process| process.listens()) else { return };
         while !self.input.is_empty() {
             match process.pty.write(self.input.as_slices().0) {
                 Ok(0) => return,
@@ -325,6 +330,7 @@ impl Actor {
         while let Some(report) = self.process.as_mut().and_then(|process| process.reports.reader.next()) {
             match (report.subject, &self.state) {
                 (Subject::Ended(id), State::Running(running)) if running.id == id => {
+                    self.last_ended = id;
                     self.take_output(DRAIN_MAX_BYTES);
                     self.note_place(&report);
                     let ended = Ended {
@@ -336,13 +342,19 @@ impl Actor {
                     };
                     self.command_ended(ended);
                 }
-                (Subject::Interrupted, _) => {}
                 (Subject::Begun, _) => {
                     self.with_process(ShellProcess::begun);
+                    self.type_pending();
+                    continue;
+                }
+                (Subject::Waiting(number), _) => {
+                    self.with_process(|process| process.let_go(number));
                     continue;
                 }
                 // Reported twice, by the trigger and by the prompt.
-                (Subject::Ended(_), _) => continue,
+                (Subject::Ended(id), _) if id == self.last_ended => continue,
+                // The trigger was read, and no command of ours came of it.
+                (Subject::Ended(_) | Subject::Interrupted, _) => {}
             }
             // After the reply, so that nobody waits for it.
             self.with_process(ShellProcess::arm);

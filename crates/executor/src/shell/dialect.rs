@@ -10,8 +10,9 @@
 //! When the trigger is cut short (Ctrl-C, a syntax error, an unbound variable), the prompt hook
 //! reports instead. When the shell ends, its process tells.
 //!
-//! A shell that edits lines itself would show the trigger. It is held back at its prompt until
-//! the terminal echoes no more, and says when it has read the trigger; see [`Arming`].
+//! Ctrl-C may come when the command that it was meant for has just ended, and take the trigger
+//! with it. Then, and always in a shell that edits lines itself and would show the trigger, the
+//! shell waits at its prompt until it is let go, after the trigger was typed; see [`Arming`].
 //!
 //! Nothing of this passes through the terminal, so output cannot forge an end, and the length
 //! of a command is not limited by a terminal's line.
@@ -31,7 +32,7 @@ pub(super) struct ChannelNumbers {
 pub(super) enum Arming {
     /// The trigger is typed, and that is all.
     Typed,
-    /// The shell waits at its prompt for a line on the command pipe, so that the trigger can
+    /// The shell waits at every prompt for a line on the command pipe, so that the trigger can
     /// be typed first, and reports `begun` when it has read it.
     HandShake,
 }
@@ -161,8 +162,8 @@ impl Dialect for Bash {
     fn trigger(&self) -> &'static [u8] {
         // The first word must be a plain one: after an unclosed quote bash does not know a
         // reserved word for what it is. In a list, the status that it returns for `$?` is no
-        // failure to `set -e` and to a trap on ERR.
-        b"__zareba_begin && [[ -n 1 ]]; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
+        // failure to `set -e` and to a trap on ERR. The blanks are for a late Ctrl-C to take.
+        b"        __zareba_begin && [[ -n 1 ]]; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
           { __zareba_done $?; } 2>/dev/null\n"
     }
 
@@ -199,7 +200,7 @@ impl Dialect for PosixShell {
     }
 
     fn trigger(&self) -> &'static [u8] {
-        b"__zareba_begin; eval \"$__zareba_body\" 7<&- 8<&- 9>&-; \
+        b"        __zareba_begin; eval \"$__zareba_body\" 7<&- 8<&- 9>&-; \
           { __zareba_done $?; } 2>/dev/null\n"
     }
 

@@ -84,6 +84,8 @@ pub(super) struct ShellProcess {
     pub(super) reports: Reports,
     /// It has read its trigger, or will without more ado.
     armed: bool,
+    /// It has read its trigger.
+    listens: bool,
     /// A command that came before that.
     pending: Option<(u64, Vec<u8>)>,
 }
@@ -131,24 +133,47 @@ impl ShellProcess {
             body: channels.body,
             reports,
             armed: false,
+            listens: false,
             pending: None,
         })
     }
 
-    /// Types the trigger, so that the shell waits for its next command.
+    /// Makes the shell wait for its next command, after one ended. Types the trigger, unless the
+    /// shell says at its prompt that it waits for it.
     pub(super) fn arm(&mut self) -> io::Result<()> {
-        self.pty.type_silently(self.dialect.trigger())?;
+        (self.armed, self.listens) = (false, false);
         match self.dialect.arming() {
-            Arming::Typed => self.begun(),
-            Arming::HandShake => {
-                self.armed = false;
-                write_line(&self.commands, "go")
+            Arming::Typed => {
+                self.pty.type_silently(self.dialect.trigger())?;
+                self.take_commands()
             }
+            Arming::HandShake => Ok(()),
+        }
+    }
+
+    /// Types the trigger for a shell that waits at its prompt, and lets it go on.
+    pub(super) fn let_go(&mut self, number: i64) -> io::Result<()> {
+        self.pty.type_silently(self.dialect.trigger())?;
+        write_line(&self.commands, &format!("go {number}"))?;
+        match self.dialect.arming() {
+            Arming::Typed => self.take_commands(),
+            Arming::HandShake => Ok(()),
         }
     }
 
     /// The shell has read its trigger: it may be given a command, and input shows again.
     pub(super) fn begun(&mut self) -> io::Result<()> {
+        self.listens = true;
+        if self.armed { Ok(()) } else { self.take_commands() }
+    }
+
+    /// What is typed now reaches the command. Before, a key such as Ctrl-Z would make the kernel
+    /// forget the trigger.
+    pub(super) fn listens(&self) -> bool {
+        self.listens
+    }
+
+    fn take_commands(&mut self) -> io::Result<()> {
         self.armed = true;
         self.pty.echo()?;
         match self.pending.take() {

@@ -18,6 +18,8 @@ pub(super) enum Subject {
     Interrupted,
     /// The shell has read its trigger and waits for a command.
     Begun,
+    /// The shell stands at its prompt, and reads no trigger before it is let go with this number.
+    Waiting(i64),
 }
 
 /// What a shell says of itself.
@@ -77,12 +79,14 @@ impl ReportReader {
 /// Reads the fields behind the secret, each ended by NUL.
 fn parse(record: &[u8]) -> Option<Report> {
     let mut fields = record.split(|&byte| byte == 0).map(String::from_utf8_lossy);
-    let subject = match fields.next()?.as_ref() {
-        "" => Subject::Interrupted,
-        "begun" => Subject::Begun,
-        number => Subject::Ended(number.parse().ok()?),
-    };
+    let subject = fields.next()?;
     let status = fields.next()?.parse().ok()?;
+    let subject = match subject.as_ref() {
+        "begun" => Subject::Begun,
+        "waiting" => Subject::Waiting(status),
+        // No number, or one that is not ours: then somebody wrote to the command pipe.
+        number => number.parse().map_or(Subject::Interrupted, Subject::Ended),
+    };
     let background = fields.next()?;
     Some(Report {
         subject,

@@ -38,7 +38,6 @@ pub(super) struct WarmPool {
 #[derive(Debug)]
 struct Shared {
     launcher: Arc<Launcher>,
-    target: usize,
     state: Mutex<State>,
     /// Held by the one that starts them, so that there are never more than were asked for.
     filling: Queue<()>,
@@ -46,6 +45,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
+    /// How many shall wait.
+    target: usize,
     waiting: VecDeque<Started>,
     counts: WarmCounts,
 }
@@ -60,8 +61,10 @@ impl WarmPool {
         Self {
             shared: Arc::new(Shared {
                 launcher: Arc::clone(launcher),
-                target,
-                state: Mutex::default(),
+                state: Mutex::new(State {
+                    target,
+                    ..State::default()
+                }),
                 filling: Queue::default(),
             }),
         }
@@ -70,7 +73,7 @@ impl WarmPool {
     /// An executor for this sandbox, when one fits; another is started in its place.
     pub(super) fn take(&self, spec: &SandboxSpec) -> Option<Started> {
         let started = self.pick(spec);
-        if self.shared.target > 0 {
+        if self.shared.state().target > 0 {
             let shared = Arc::downgrade(&self.shared);
             tokio::spawn(async move {
                 if let Err(error) = fill(&shared).await {
@@ -84,6 +87,17 @@ impl WarmPool {
     /// Starts executors until there are enough.
     pub(super) async fn fill(&self) -> Result<(), RuntimeError> {
         fill(&Arc::downgrade(&self.shared)).await
+    }
+
+    /// Ends those that wait, starts no more, and returns when they are gone.
+    pub(super) async fn empty(&self) {
+        self.shared.state().target = 0;
+        // One that is just being started will wait, too.
+        let _filling = self.shared.filling.lock().await;
+        let waiting = std::mem::take(&mut self.shared.state().waiting);
+        for started in waiting {
+            started.life.close().await;
+        }
     }
 
     pub(super) fn counts(&self) -> WarmCounts {
@@ -131,7 +145,7 @@ async fn fill(pool: &Weak<Shared>) -> Result<(), RuntimeError> {
         {
             let mut state = shared.state();
             state.sweep();
-            if state.waiting.len() >= shared.target {
+            if state.waiting.len() >= state.target {
                 return Ok(());
             }
         }

@@ -4,7 +4,6 @@ use std::{fs, path::Path};
 
 use anyhow::Context as _;
 use zareba_protocol::{Action, ActionEvent, ErrorClass, RunCommand};
-use zareba_runtime::Sandbox;
 
 use super::{
     Failure, Trial,

@@ -21,7 +21,7 @@ use super::{
 pub async fn a_file_is_written_read_and_edited(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     let path = sandbox.workspace().join("notes.txt").display().to_string();
-    let written = observe(&*sandbox, Action::Write(WriteFile::new("notes.txt", "one\ntwo\n"))).await?;
+    let written = observe(&*sandbox, Action::Write(WriteFile::new("notes.txt", "one\ntwo"))).await?;
     assert_eq!(written, Observation::write(&path));
     let edit = EditFile {
         old_str: Some("two".to_owned()),

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use anyhow::{Context as _, ensure};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
-use zareba_runtime::{CheckpointId, RuntimeError, Sandbox, SandboxId, Support};
+use zareba_runtime::{CheckpointId, RuntimeError, SandboxId, Support};
 
 use super::{
     Failure, Trial,

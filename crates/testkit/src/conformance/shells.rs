@@ -6,7 +6,6 @@ use anyhow::{Context as _, ensure};
 use zareba_protocol::{
     Action, ActionEvent, BrowseUrl, ObservationKind, RunCommand, truncate_middle,
 };
-use zareba_runtime::Sandbox;
 
 use super::{
     Failure, Trial,
@@ -206,11 +205,8 @@ pub async fn text_of_any_language_passes(trial: &Trial) -> Result<(), Failure> {
 /// By an observation: an error is for when we break our own promise.
 pub async fn an_action_that_nobody_can_perform_is_answered(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
-    let browse = BrowseUrl {
-        url: "about:blank".to_owned(),
-        ..BrowseUrl::default()
-    };
-    let answer = sandbox.run_action(Action::Browse(browse).into()).await?;
+    let browse = Action::Browse(BrowseUrl::new("about:blank"));
+    let answer = sandbox.run_action(browse.into()).await?;
     let kind = &answer.observation.kind;
     ensure!(
         matches!(kind, ObservationKind::Error { .. } | ObservationKind::Browse(_)),

@@ -24,6 +24,16 @@ pub struct Trial {
     mark: String,
 }
 
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Trial")
+            .field("runtime", &self.backend.runtime().name())
+            .field("mark", &self.mark)
+            .finish()
+    }
+}
+
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ran {

@@ -152,7 +152,7 @@ impl Life<'_> {
             ..
         } = self.settings;
         let wanted = Wanted {
-            username: self.arguments.username.as_deref(),
+            username: self.arguments.username.as_deref().or(executor.username.as_deref()),
             user_id: self.arguments.user_id,
         };
         let user = identity::choose(&wanted, executor)?;

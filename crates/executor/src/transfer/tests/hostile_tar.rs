@@ -1,27 +1,13 @@
 //! Tar archives that mean harm. Each is refused with a reason, and nothing of it stays.
 
 use tar::EntryType;
-use zareba_wire::{TransferError, UploadTreatment::Unpack};
+use zareba_wire::UploadTreatment::Unpack;
 
-use super::support::*;
-use crate::transfer::{
-    budget::ArchiveLimits,
-    spool::{Format, Spool},
-};
+use super::support::{self, *};
+use crate::transfer::{budget::ArchiveLimits, spool::Format};
 
 async fn refused(archive: &[u8], reason: &str) {
-    let root = tempfile::tempdir().unwrap();
-    let destination = root.path().join("in");
-    let error = upload(&destination, "x.tar", Unpack, archive)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error, TransferError::BadArchive { .. }),
-        "{error:?}"
-    );
-    let reason = reason.replace("DEST", &destination.display().to_string());
-    assert_eq!(error.to_string(), reason);
-    assert_eq!(snapshot(root.path()), Snapshot::new());
+    support::refused("x.tar", archive, reason).await;
 }
 
 /// A good file before the entry in question, so that there is something to clean up.
@@ -202,9 +188,7 @@ fn the_caps_hold_at_their_limit_and_not_past_it() {
             .iter()
             .map(|(name, content)| tar_entry(EntryType::Regular, name.as_bytes(), b"", content))
             .collect();
-        let mut spool = Spool::create(root.path(), "x.tar".to_owned(), None)?.unnamed()?;
-        spool.write(&[tar_of(&entries).into()])?;
-        spool.unpack(Format::Tar, &limits)
+        unpack_within(&limits, root.path(), Format::Tar, tar_of(&entries))
     };
     unpack(&[("a", b"12345"), ("b", b"67890")]).unwrap();
     assert_eq!(

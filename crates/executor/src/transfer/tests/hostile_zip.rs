@@ -2,33 +2,31 @@
 
 use std::{fs, io::Write, os::unix::fs::symlink, path::Path};
 
-use zareba_wire::{TransferError, UploadTreatment::Unpack};
+use zareba_wire::UploadTreatment::Unpack;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use super::support::*;
-use crate::transfer::{
-    budget::ArchiveLimits,
-    spool::{Format, Spool},
-};
+use super::support::{self, *};
+use crate::transfer::{budget::ArchiveLimits, spool::Format};
 
 fn options() -> SimpleFileOptions {
     SimpleFileOptions::default()
 }
 
-/// Uploads into a new directory below a fresh one and expects this refusal and no trace.
 async fn refused(archive: &[u8], reason: &str) {
-    let root = tempfile::tempdir().unwrap();
-    let destination = root.path().join("in");
-    let error = upload(&destination, "x.zip", Unpack, archive)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error, TransferError::BadArchive { .. }),
-        "{error:?}"
+    support::refused("x.zip", archive, reason).await;
+}
+
+/// Uploads an archive that would be unpacked through the link `l` of the destination, and
+/// expects that it is refused and nothing changes.
+async fn refused_at_the_link(root: &Path, archive: &[u8]) {
+    let before = snapshot(root);
+    let reason = format!(
+        "'{}/l' is a link in the destination, and the archive would be unpacked through it",
+        root.display()
     );
-    let reason = reason.replace("DEST", &destination.display().to_string());
-    assert_eq!(error.to_string(), reason);
-    assert_eq!(snapshot(root.path()), Snapshot::new());
+    let said = words(upload(root, "x.zip", Unpack, archive).await);
+    assert_eq!(said, Err(reason));
+    assert_eq!(snapshot(root), before);
 }
 
 /// An archive whose second entry has this raw name; the first is harmless.
@@ -102,17 +100,8 @@ async fn a_link_that_was_there_before_is_not_followed_out() {
     let root = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     symlink(outside.path(), root.path().join("l")).unwrap();
-    let before = snapshot(root.path());
     let archive = zip_of(&[("good", b"good"), ("l/x", b"bad")]);
-    let reason = format!(
-        "'{}/l' is a link in the destination, and the archive would be unpacked through it",
-        root.path().display()
-    );
-    assert_eq!(
-        words(upload(root.path(), "x.zip", Unpack, &archive).await),
-        Err(reason)
-    );
-    assert_eq!(snapshot(root.path()), before);
+    refused_at_the_link(root.path(), &archive).await;
     assert_eq!(snapshot(outside.path()), Snapshot::new());
 }
 
@@ -144,17 +133,8 @@ async fn a_link_that_was_there_before_and_stays_inside_is_followed() {
 async fn an_archive_with_links_is_not_unpacked_through_a_link() {
     let root = tempfile::tempdir().unwrap();
     symlink(".", root.path().join("l")).unwrap();
-    let before = snapshot(root.path());
     let archive = zip_with(|archive| archive.add_symlink("l/s", "../x", options()).unwrap());
-    let reason = format!(
-        "'{}/l' is a link in the destination, and the archive would be unpacked through it",
-        root.path().display()
-    );
-    assert_eq!(
-        words(upload(root.path(), "x.zip", Unpack, &archive).await),
-        Err(reason)
-    );
-    assert_eq!(snapshot(root.path()), before);
+    refused_at_the_link(root.path(), &archive).await;
 }
 
 #[tokio::test]
@@ -231,9 +211,7 @@ fn the_caps_hold_at_their_limit_and_not_past_it() {
         ratio_free_bytes: 1 << 20,
     };
     let unpack = |destination: &Path, archive: &[u8]| {
-        let mut spool = Spool::create(destination, "x.zip".to_owned(), None)?.unnamed()?;
-        spool.write(&[archive.to_vec().into()])?;
-        spool.unpack(Format::Zip, &limits)
+        unpack_within(&limits, destination, Format::Zip, archive.to_vec())
     };
     let root = tempfile::tempdir().unwrap();
     let at_the_limit = zip_of(&[("a", b"12345"), ("b", b"67890"), ("c", b"")]);

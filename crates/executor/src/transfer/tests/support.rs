@@ -8,6 +8,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::Path,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -16,7 +17,15 @@ use futures_core::Stream;
 use zareba_wire::{ArchiveFormat, ByteStream, Download, TransferError, Upload, UploadTreatment};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use crate::{Owner, transfer::Transfers};
+use crate::{
+    Owner,
+    files::Reach,
+    transfer::{
+        Transfers,
+        budget::ArchiveLimits,
+        spool::{Format, Spool},
+    },
+};
 
 /// A body that asks this function for each piece.
 pub(super) fn body_from(
@@ -72,6 +81,37 @@ pub(super) async fn upload(
     Transfers::new(Owner::Ourselves)
         .upload(request(destination, name, treatment), body([Ok(content)]))
         .await
+}
+
+/// Uploads an archive into a new directory below a fresh one, and expects this refusal and no
+/// trace. `DEST` in the reason is that directory.
+pub(super) async fn refused(name: &str, archive: &[u8], reason: &str) {
+    let root = tempfile::tempdir().unwrap();
+    let destination = root.path().join("in");
+    let error = upload(&destination, name, UploadTreatment::Unpack, archive)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, TransferError::BadArchive { .. }),
+        "{error:?}"
+    );
+    let reason = reason.replace("DEST", &destination.display().to_string());
+    assert_eq!(error.to_string(), reason);
+    assert_eq!(snapshot(root.path()), Snapshot::new());
+}
+
+/// Unpacks an archive under other caps than those of uploads.
+pub(super) fn unpack_within(
+    limits: &ArchiveLimits,
+    destination: &Path,
+    format: Format,
+    archive: Vec<u8>,
+) -> Result<(), TransferError> {
+    let reach = Arc::new(Reach::WholeFilesystem);
+    let name = "archive".to_owned();
+    let mut spool = Spool::create(destination, name, Owner::Ourselves, &reach)?.unnamed()?;
+    spool.write(&[archive.into()])?;
+    spool.unpack(format, limits)
 }
 
 /// The words of a failure.

@@ -1,0 +1,126 @@
+//! `zareba run`: output, exit code and summary, on both runtimes.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{Place, Told};
+
+const RUNTIMES: [&str; 2] = ["cli", "local"];
+
+/// Everything but the last line, and the last line with its time taken out.
+fn summary(told: &Told) -> (Vec<&str>, String) {
+    let mut lines: Vec<&str> = told.stderr.lines().collect();
+    let last = lines.pop().unwrap_or_default();
+    let (before, after) = last.split_once(" after ").unwrap_or((last, ""));
+    let runtime = after.split_once(" in ").map_or("", |(_, runtime)| runtime);
+    (lines, format!("{before} after TIME in {runtime}"))
+}
+
+#[test]
+fn output_goes_to_stdout_the_summary_to_stderr_and_the_exit_code_is_the_commands() {
+    let place = Place::new();
+    for runtime in RUNTIMES {
+        let told = place.output(&["run", "--runtime", runtime, "--", "echo hi; exit 7"]);
+        assert_eq!(told.code, Some(7), "{}", told.stderr);
+        assert_eq!(told.stdout.lines().next(), Some("hi"));
+        let (before, last) = summary(&told);
+        assert_eq!(last, format!("zareba: exit code 7 after TIME in the runtime `{runtime}`"));
+        // That there are no walls is said once.
+        assert_eq!(before.len(), 1, "{before:?}");
+        assert!(before[0].starts_with("warning: the runtimes `cli` and `local` do not isolate"));
+        assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new(), "{runtime}");
+    }
+}
+
+#[test]
+fn several_words_are_passed_on_as_they_are_and_one_is_shell_text() {
+    let place = Place::new();
+    let told = place.output(&["run", "--", "printf", "%s|", "a  b", "$HOME", "it's", ""]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "a  b|$HOME|it's||\n"));
+    let told = place.output(&["run", "-e", "NAME=world", "--", "echo hello $NAME | tr a-z A-Z"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "HELLO WORLD\n"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_ends_with_124() {
+    let place = Place::new();
+    let told = place.output(&["run", "--timeout", "0.2", "--", "echo begun; sleep 1000"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(124), "begun\n"));
+    assert_eq!(summary(&told).1, "zareba: timed out after TIME in the runtime `cli`");
+    let told = place.output(&["run", "--set", "shell.timeout=0.2", "--", "sleep 1000"]);
+    assert_eq!(told.code, Some(124));
+}
+
+#[test]
+fn long_output_is_printed_whole() {
+    let place = Place::new();
+    let told = place.output(&["run", "--", "seq 1 20000"]);
+    let expected: String = (1..=20000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(told.stdout.replace('\r', ""), expected);
+}
+
+#[test]
+fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
+    let place = Place::new();
+    let workspace = place.path("workspace/project");
+    let workspace = workspace.to_str().unwrap();
+    let told = place.output(&["run", "--workspace", workspace, "--", "pwd; echo kept > file"]);
+    assert_eq!(told.stdout.trim_end(), workspace);
+    assert_eq!(std::fs::read_to_string(place.path("workspace/project/file")).unwrap(), "kept\n");
+    let told = place.output(&["run", "--", "ls -A; pwd"]);
+    let fresh = std::path::Path::new(told.stdout.trim_end());
+    assert!(fresh.starts_with(place.path("tmp")) && !fresh.exists(), "{}", told.stdout);
+}
+
+#[test]
+fn json_is_the_observation() {
+    let place = Place::new();
+    let told = place.output(&["run", "-o", "json", "--", "echo", "hi"]);
+    let observation: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(observation["content"], "hi");
+    assert_eq!(observation["extras"]["metadata"]["exit_code"], 0);
+    assert_eq!(observation["extras"]["command"], "echo hi");
+}
+
+#[test]
+fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
+    let place = Place::new();
+    let told = place.output(&["run", "--runtime", "docker", "--", "true"]);
+    assert_eq!(told.code, Some(122));
+    insta::assert_snapshot!(told.stderr, @"
+    error: the runtime `docker` is not part of this version
+      hint: use `--runtime cli` or `--runtime local`; neither isolates
+    ");
+    let told = place.output(&["run", "--set", "shell.program=/none", "--", "true"]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    assert!(told.stderr.contains("\n  caused by: "), "{}", told.stderr);
+    assert!(told.stderr.ends_with("  hint: `zareba doctor` says what this machine can do\n"));
+    assert_eq!(place.output(&["run", "--timeout", "never", "--", "true"]).code, Some(120));
+    assert_eq!(place.output(&["run", "-e", "novalue", "--", "true"]).code, Some(120));
+    assert_eq!(place.output(&["run"]).code, Some(120));
+}
+
+#[test]
+fn a_signal_ends_the_sandbox_too() {
+    let place = Place::new();
+    for runtime in RUNTIMES {
+        let fifo = place.path("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let command = format!("setsid sleep 1000 & echo > {}; sleep 1000", fifo.display());
+        let child = place
+            .zareba(&["run", "--runtime", runtime, "--", &command])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Its end comes when the command has opened it, so the command runs.
+        assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "\n");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let status = child.wait_with_output().unwrap().status;
+        assert_eq!(status.code(), Some(143), "{runtime}");
+        assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new(), "{runtime}");
+        std::fs::remove_file(&fifo).unwrap();
+    }
+}

@@ -1,0 +1,107 @@
+//! `zareba shell`: at a terminal, and fed by a pipe.
+
+use std::{ffi::OsString, time::Duration};
+
+use serde_json::Value;
+use tokio::time::timeout;
+use zareba_terminal::{Child, ExitReason, Pty, Size, Spawn};
+
+use crate::support::{PATIENCE, Place, ZAREBA};
+
+#[test]
+fn a_pipe_is_run_line_by_line_in_one_shell() {
+    let place = Place::new();
+    let told = place.output_with_input(&["shell"], "cd /tmp\n\npwd; A=1\nfalse\necho $A $?\n");
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "/tmp\n1 1\n"));
+    let told = place.output_with_input(&["shell"], "echo before\nexit 5\necho after\n");
+    assert_eq!(told.code, Some(5));
+    assert!(told.stdout.starts_with("before\n") && !told.stdout.contains("after"), "{}", told.stdout);
+    let told = place.output_with_input(&["shell", "-o", "json"], "echo hi\n");
+    let observation: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(observation["content"], "hi");
+    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+/// A person at a terminal.
+struct Person {
+    pty: Pty,
+    child: Child,
+    seen: String,
+}
+
+impl Person {
+    fn start(place: &Place, size: Size) -> Self {
+        let pty = Pty::open(size).unwrap();
+        let mut spawn = Spawn::new(ZAREBA.as_ref(), &place.path("workspace"));
+        spawn.arguments = vec!["shell".into()];
+        let variable = |name: &str, value: OsString| (OsString::from(name), value);
+        spawn.environment = vec![
+            variable("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
+            variable("HOME", place.path("home").into()),
+            variable("TMPDIR", place.path("tmp").into()),
+            variable("TERM", "vt100".into()),
+        ];
+        let child = spawn.on(&pty).unwrap();
+        Self {
+            pty,
+            child,
+            seen: String::new(),
+        }
+    }
+
+    fn types(&self, keys: &str) {
+        assert_eq!(self.pty.write(keys.as_bytes()).unwrap(), keys.len());
+    }
+
+    /// Waits until `text` has appeared on the screen.
+    async fn sees(&mut self, text: &str) {
+        let appears = async {
+            let mut chunk = [0; 4096];
+            while !self.seen.contains(text) {
+                self.pty.readable().await.unwrap();
+                while let Some(length) = self.pty.read(&mut chunk).unwrap() {
+                    self.seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+                }
+            }
+        };
+        if timeout(PATIENCE, appears).await.is_err() {
+            panic!("`{text}` does not appear: {}", self.seen);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
+    let place = Place::new();
+    let mut person = Person::start(&place, Size { columns: 91, rows: 33 });
+    person.sees("not isolated; `exit` leaves it").await;
+    person.types("stty size; echo $TERM $((40 + 2))\r");
+    person.sees("33 91").await;
+    person.sees("vt100 42").await;
+    person.pty.resize(Size { columns: 70, rows: 20 }).unwrap();
+    person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo resi'zed'\r");
+    person.sees("resized").await;
+    person.types("sleep 1000\r");
+    person.types("\x03");
+    person.types("echo inter'rupted'\r");
+    person.sees("interrupted").await;
+    assert!(!person.pty.reads_lines().unwrap());
+    person.types("exit 9\r");
+    let ended = timeout(PATIENCE, person.child.wait()).await.unwrap().unwrap();
+    assert_eq!(ended, ExitReason::Code(9), "{}", person.seen);
+    assert!(person.pty.reads_lines().unwrap());
+    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_signal_gives_the_terminal_back_too() {
+    let place = Place::new();
+    let mut person = Person::start(&place, Size { columns: 80, rows: 24 });
+    person.types("echo rea'dy'\r");
+    person.sees("ready").await;
+    let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let ended = timeout(Duration::from_secs(30), person.child.wait()).await.unwrap().unwrap();
+    assert_eq!(ended, ExitReason::Code(143), "{}", person.seen);
+    assert!(person.pty.reads_lines().unwrap());
+}

@@ -1,0 +1,151 @@
+//! Runtimes with a state directory of their own.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use zareba_executor::{FileScope, Linting};
+use zareba_protocol::{Action, ObservationKind, RunCommand, RuntimeStatus};
+use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_runtime_native::{
+    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, ServerLifetime, VariableStore,
+};
+use zareba_testkit::{conformance::Backend, traces};
+
+/// How long a command may be silent where a test says nothing else.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+/// A runtime, and where it keeps its sandboxes.
+pub struct Fixture<R> {
+    pub runtime: R,
+    pub state: Arc<TempDir>,
+}
+
+impl<R: Runtime> Fixture<R> {
+    /// Processes that name the state directory, and what lies in it beside locks.
+    pub fn leftovers(&self) -> Vec<String> {
+        leftovers(&self.state)
+    }
+}
+
+impl<R: Runtime> Backend for Fixture<R> {
+    fn runtime(&self) -> &dyn Runtime {
+        &self.runtime
+    }
+
+    fn traces(&self, mark: &str) -> Vec<String> {
+        let mut found = traces::processes(mark);
+        found.extend(self.leftovers());
+        found
+    }
+}
+
+pub fn leftovers(state: &TempDir) -> Vec<String> {
+    let mut found = traces::processes(&state.path().display().to_string());
+    for kind in ["cli", "local"] {
+        let entries = traces::entries(&state.path().join(kind));
+        found.extend(entries.into_iter().filter(|path| !path.ends_with("/.lock")));
+    }
+    found
+}
+
+pub fn state() -> Arc<TempDir> {
+    // Short: the path of a Unix socket is limited.
+    Arc::new(tempfile::Builder::new().prefix("zr").tempdir().unwrap())
+}
+
+pub fn options(state: &TempDir) -> NativeOptions {
+    NativeOptions {
+        state_dir: state.path().to_owned(),
+        environment: std::env::vars_os().collect(),
+        shell: None,
+        scope: FileScope::WholeFilesystem,
+        linting: Linting::Off,
+        variables: VariableStore::DefaultShell,
+    }
+}
+
+pub fn cli() -> Fixture<CliRuntime> {
+    let state = state();
+    let runtime = CliRuntime::new(options(&state));
+    Fixture { runtime, state }
+}
+
+pub fn local_options() -> LocalOptions {
+    LocalOptions {
+        program: program(),
+        warm_servers: 0,
+        warm_no_change_timeout: SILENCE,
+        lifetime: ServerLifetime::WithUs,
+    }
+}
+
+pub fn local_with(options_of: LocalOptions) -> Fixture<LocalRuntime> {
+    local_in(state(), options_of)
+}
+
+/// A second runtime on the same state, as another process would have it.
+pub fn local_in(state: Arc<TempDir>, local: LocalOptions) -> Fixture<LocalRuntime> {
+    let runtime = LocalRuntime::new(options(&state), local);
+    Fixture { runtime, state }
+}
+
+pub fn local() -> Fixture<LocalRuntime> {
+    local_with(local_options())
+}
+
+pub fn spec() -> SandboxSpec {
+    SandboxSpec {
+        workspace: None,
+        environment: Vec::new(),
+        no_change_timeout: SILENCE,
+        timeout: Duration::from_secs(60),
+        on_status: None,
+    }
+}
+
+/// A spec whose statuses can be listened to.
+pub fn spec_with_statuses() -> (SandboxSpec, mpsc::Receiver<RuntimeStatus>) {
+    let (sender, receiver) = mpsc::channel(64);
+    let on_status = move |update: &zareba_runtime::StatusUpdate| {
+        let _ = sender.try_send(update.status);
+    };
+    let spec = SandboxSpec {
+        on_status: Some(Arc::new(on_status)),
+        ..spec()
+    };
+    (spec, receiver)
+}
+
+/// Waits until a status is told; the test's own deadline ends a vain wait.
+pub async fn told(statuses: &mut mpsc::Receiver<RuntimeStatus>, wanted: RuntimeStatus) {
+    while statuses.recv().await.expect("the status is told") != wanted {}
+}
+
+/// The output of a command that must succeed.
+pub async fn output(sandbox: &dyn Sandbox, command: &str) -> String {
+    let action = Action::Run(RunCommand::new(command));
+    let answer = sandbox.run_action(action.into()).await.unwrap();
+    let observation = answer.observation;
+    match &observation.kind {
+        ObservationKind::Run(output) if output.metadata.exit_code == 0 => observation.content,
+        other => panic!("`{command}` came to {other:?}: {}", observation.content),
+    }
+}
+
+fn program() -> PathBuf {
+    let built = || {
+        // The test lies in `deps` beside the programs.
+        let mut path = std::env::current_exe().unwrap();
+        path.pop();
+        path.pop();
+        path.join("zareba")
+    };
+    let program = std::env::var_os("ZAREBA_BIN").map_or_else(built, PathBuf::from);
+    assert!(
+        program.is_file(),
+        "there is no `{}`: run `cargo build -p zareba-cli` first, or set ZAREBA_BIN",
+        program.display()
+    );
+    program
+}
