@@ -14,7 +14,7 @@ fn main() {
         Some(commit) => format!("{version} ({commit})"),
         None => version.to_owned(),
     };
-    println!("cargo:rustc-env=ZAREBA_VERSION={version}");
+    println!("cargo:rustc-env=PROGRAM_VERSION={version}");
 }
 
 /// The commit that is checked out. Which files say so is asked of git, because a worktree keeps

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The version with the commit it was built from.
-pub(crate) const VERSION: &str = env!("ZAREBA_VERSION");
+pub(crate) const VERSION: &str = env!("PROGRAM_VERSION");
 
 /// What every command has to work with.
 #[derive(Debug)]

@@ -46,4 +46,6 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod files_tests;
 #[cfg(test)]
+mod name_tests;
+#[cfg(test)]
 mod scope_tests;

@@ -16,3 +16,6 @@ mod walk;
 
 pub(crate) use glob::glob;
 pub(crate) use grep::grep;
+
+#[cfg(test)]
+mod scope_tests;

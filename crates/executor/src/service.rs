@@ -43,3 +43,7 @@ impl ActionService for Executor {
 fn meant(path: &Path) -> PathBuf {
     path.to_str().map_or_else(|| path.to_owned(), meant_path)
 }
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

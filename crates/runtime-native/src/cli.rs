@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use zareba_executor::{Executor, ExecutorOptions, StartExecutorError, User, UserError, shell_environment};
+use zareba_executor::{
+    Executor, ExecutorOptions, StartExecutorError, User, UserError, shell_environment,
+};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
     Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, Statuses,
@@ -121,7 +123,9 @@ impl CliRuntime {
             None => directory.make("workspace")?,
         };
         let user = User::current()?;
-        let added = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let added = variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
         let environment = shell_environment(self.options.environment.clone(), added, &user);
         let options = ExecutorOptions {
             working_dir,
@@ -159,7 +163,10 @@ impl Runtime for CliRuntime {
 }
 
 /// A name that there never was.
-#[expect(clippy::expect_used, reason = "the prefix and hexadecimal digits are all allowed")]
+#[expect(
+    clippy::expect_used,
+    reason = "the prefix and hexadecimal digits are all allowed"
+)]
 pub(crate) fn new_id(prefix: &str) -> SandboxId {
     let number = rand::random::<u64>();
     SandboxId::new(format!("{prefix}-{number:016x}")).expect("a name of the right form")

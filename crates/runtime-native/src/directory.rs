@@ -197,7 +197,9 @@ fn is_ours(metadata: &fs::Metadata) -> bool {
 
 fn require(path: &Path, holds: bool) -> Result<(), DirectoryError> {
     let path = path.to_owned();
-    holds.then_some(()).ok_or(DirectoryError::NotPrivate { path })
+    holds
+        .then_some(())
+        .ok_or(DirectoryError::NotPrivate { path })
 }
 
 fn private() -> DirBuilder {

@@ -75,11 +75,17 @@ impl Link {
     pub(crate) async fn list_files(&self, path: Option<String>) -> Result<Vec<String>, LinkError> {
         match self {
             Self::Call(executor) => Ok(upgrade(executor)?.list_files(path).await),
-            Self::Request(client) => Ok(client.list_files(path.as_deref().map(AsRef::as_ref)).await?),
+            Self::Request(client) => Ok(client
+                .list_files(path.as_deref().map(AsRef::as_ref))
+                .await?),
         }
     }
 
-    pub(crate) async fn upload(&self, upload: Upload, content: ByteStream) -> Result<(), LinkError> {
+    pub(crate) async fn upload(
+        &self,
+        upload: Upload,
+        content: ByteStream,
+    ) -> Result<(), LinkError> {
         let client = match self {
             Self::Call(executor) => return Ok(upgrade(executor)?.upload(upload, content).await?),
             Self::Request(client) => client,
@@ -92,7 +98,10 @@ impl Link {
         };
         let sent = client.upload(&upload, source).await;
         // The request only knows that it broke; the reason is on our side.
-        let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failure = failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         match failure {
             Some(source) => Err(TransferError::Io {
                 message: "the upload broke off".to_owned(),

@@ -125,7 +125,12 @@ impl LocalRuntime {
         Ok(Arc::new(self.sandbox(started, &spec, statuses)))
     }
 
-    fn sandbox(&self, started: Started, spec: &SandboxSpec, statuses: Arc<Statuses>) -> NativeSandbox {
+    fn sandbox(
+        &self,
+        started: Started,
+        spec: &SandboxSpec,
+        statuses: Arc<Statuses>,
+    ) -> NativeSandbox {
         NativeSandbox::new(Parts {
             id: started.id,
             runtime: NAME,

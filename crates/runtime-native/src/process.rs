@@ -118,7 +118,10 @@ impl ServerProcess {
     /// Kills it with everything that descends from it. Its shells lead sessions of their own and
     /// would otherwise live on.
     fn kill(&self) {
-        tracing::warn!(pid = self.identity.pid, "an executor did not end in time and is killed");
+        tracing::warn!(
+            pid = self.identity.pid,
+            "an executor did not end in time and is killed"
+        );
         for pid in descendants(self.identity.pid) {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -126,7 +129,11 @@ impl ServerProcess {
     }
 
     fn reap(&self) -> Option<ExitStatus> {
-        let mut child = self.child.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = self
+            .child
+            .as_ref()?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         child.wait().ok()
     }
 }

@@ -60,7 +60,11 @@ impl Record {
             "idle_timeout_ms": idle_timeout.map(milliseconds),
         });
         let draft = directory.join(format!("{NAME}.new"));
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
         file.write_all(document.to_string().as_bytes())?;
         fs::rename(draft, directory.join(NAME))
     }
@@ -149,15 +153,26 @@ mod tests {
         record().write(directory.path()).unwrap();
         assert_eq!(Record::read(directory.path()), Some(record()));
         let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
-        let [entry] = entries.as_slice() else { panic!("{entries:?}") };
-        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let [entry] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        assert_eq!(
+            entry.metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn what_is_no_record_is_none() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Record::read(directory.path()), None);
-        let broken = ["", "{}", "[]", r#"{"version": 2}"#, r#"{"version": 1, "pid": -1}"#];
+        let broken = [
+            "",
+            "{}",
+            "[]",
+            r#"{"version": 2}"#,
+            r#"{"version": 1, "pid": -1}"#,
+        ];
         for content in broken {
             fs::write(directory.path().join(NAME), content).unwrap();
             assert_eq!(Record::read(directory.path()), None, "{content}");

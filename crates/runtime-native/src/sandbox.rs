@@ -172,16 +172,27 @@ impl Sandbox for NativeSandbox {
         &self.parts.workspace
     }
 
-    fn run_action(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>> {
+    fn run_action(
+        &self,
+        action: ActionEvent,
+    ) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>> {
         Box::pin(self.run(action))
     }
 
-    fn copy_to<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn copy_to<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         let (link, from, to) = (self.parts.link.clone(), from.to_owned(), self.inner(to));
         Box::pin(self.transfer(async move { copy::copy_in(&link, &from, to).await }))
     }
 
-    fn copy_from<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn copy_from<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         let (link, from, to) = (self.parts.link.clone(), self.inner(from), to.to_owned());
         Box::pin(self.transfer(async move { copy::copy_out(&link, from, &to).await }))
     }

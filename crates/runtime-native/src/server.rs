@@ -240,7 +240,10 @@ fn environment(order: &Order<'_>) -> Vec<(OsString, OsString)> {
         let is_setting = name.as_encoded_bytes().starts_with(b"ZAREBA_") && name != LOG_VARIABLE;
         !is_setting && name != "SESSION_API_KEY"
     };
-    let inherited = options.environment.iter().filter(|(name, _)| is_inherited(name));
+    let inherited = options
+        .environment
+        .iter()
+        .filter(|(name, _)| is_inherited(name));
     let mut environment: Vec<(OsString, OsString)> = inherited.cloned().collect();
     let mut set = |name: &str, value: &OsStr| environment.push((name.into(), value.into()));
     for (name, value) in order.variables.iter() {

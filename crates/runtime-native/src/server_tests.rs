@@ -9,7 +9,9 @@ fn options(environment: &[(&str, &str)]) -> NativeOptions {
     let environment = environment.iter();
     NativeOptions {
         state_dir: "/nowhere".into(),
-        environment: environment.map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: environment
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         shell: Some("/bin/bash".into()),
         scope: FileScope::WorkingDirectory,
         linting: Linting::On,
@@ -58,8 +60,10 @@ fn variables_for_shells_cannot_change_the_executor() {
         ("ZAREBA_FILES_SCOPE", "workspace"),
         ("ZAREBA_FILES_AUTO_LINT", "true"),
     ];
-    let expected: Vec<(OsString, OsString)> =
-        expected.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let expected: Vec<(OsString, OsString)> = expected
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
     assert_eq!(environment(&order), expected);
 }
 
@@ -68,8 +72,17 @@ fn a_socket_that_no_address_can_hold_is_refused_with_advice() {
     let options = options(&[]);
     let variables = variables().unwrap();
     let directory = PathBuf::from(format!("/{}", "d".repeat(100)));
-    let error = spawn(&order(Path::new("zareba"), &directory, &options, &variables)).unwrap_err();
-    assert!(matches!(error, StartServerError::PathTooLong { .. }), "{error}");
+    let error = spawn(&order(
+        Path::new("zareba"),
+        &directory,
+        &options,
+        &variables,
+    ))
+    .unwrap_err();
+    assert!(
+        matches!(error, StartServerError::PathTooLong { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -85,7 +98,11 @@ async fn a_program_that_fails_is_quoted() {
             tether,
             ..order(&program, place.path(), &options, &variables)
         };
-        let Spawned { mut server, readiness, .. } = spawn(&order).unwrap();
+        let Spawned {
+            mut server,
+            readiness,
+            ..
+        } = spawn(&order).unwrap();
         let error = readiness.ready().await.unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -102,7 +119,11 @@ async fn closing_the_lifeline_ends_it() {
     write_program(&program, "#!/bin/sh\necho ready\nread line\n");
     let (options, variables) = (options(&[]), variables().unwrap());
     let order = order(&program, directory.path(), &options, &variables);
-    let Spawned { mut server, readiness, .. } = spawn(&order).unwrap();
+    let Spawned {
+        mut server,
+        readiness,
+        ..
+    } = spawn(&order).unwrap();
     readiness.ready().await.unwrap();
     assert!(!server.process.has_ended());
     server.end().await;

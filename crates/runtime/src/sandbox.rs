@@ -58,14 +58,25 @@ pub trait Sandbox: Send + Sync {
     fn workspace(&self) -> &Path;
 
     /// Runs one action. Dropping the future leaves a command running, as after a timeout.
-    fn run_action(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>>;
+    fn run_action(
+        &self,
+        action: ActionEvent,
+    ) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>>;
 
     /// Copies a file or a directory of this machine into a directory inside, which is made when
     /// missing. A directory keeps its name.
-    fn copy_to<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>>;
+    fn copy_to<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Copies what a directory inside holds, or one file, into a directory of this machine.
-    fn copy_from<'a>(&'a self, from: &'a Path, to: &'a Path) -> BoxFuture<'a, Result<(), RuntimeError>>;
+    fn copy_from<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Names in a directory inside: directories first, with a slash behind, then files.
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, RuntimeError>>;
@@ -106,12 +117,12 @@ pub trait Sandbox: Send + Sync {
     fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 }
 
-fn unsupported<'a, T: 'a>(
+fn unsupported<'a, T: Send + 'a>(
     runtime: &'static str,
     deed: &'static str,
-) -> BoxFuture<'a, Result<T, RuntimeError>>
-where
-    T: Send,
-{
-    Box::pin(std::future::ready(Err(RuntimeError::Unsupported { runtime, deed })))
+) -> BoxFuture<'a, Result<T, RuntimeError>> {
+    Box::pin(std::future::ready(Err(RuntimeError::Unsupported {
+        runtime,
+        deed,
+    })))
 }

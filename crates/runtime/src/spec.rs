@@ -14,7 +14,9 @@ impl SandboxId {
         let name = name.into();
         let valid = !name.is_empty()
             && name.len() <= 64
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         valid.then_some(Self(name))
     }
 

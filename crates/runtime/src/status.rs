@@ -25,7 +25,10 @@ pub struct Statuses {
 impl Statuses {
     /// Starts as stopped, and tells nobody of that.
     pub fn new(callback: Option<StatusCallback>) -> Self {
-        Self { current: Mutex::new(RuntimeStatus::Stopped), callback }
+        Self {
+            current: Mutex::new(RuntimeStatus::Stopped),
+            callback,
+        }
     }
 
     /// The status now.
@@ -38,13 +41,19 @@ impl Statuses {
     pub fn change(&self, status: RuntimeStatus, message: impl Into<String>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = status;
         if let Some(callback) = &self.callback {
-            callback(&StatusUpdate { status, message: message.into() });
+            callback(&StatusUpdate {
+                status,
+                message: message.into(),
+            });
         }
     }
 }
 
 impl std::fmt::Debug for Statuses {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Statuses").field("current", &self.current()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Statuses")
+            .field("current", &self.current())
+            .finish_non_exhaustive()
     }
 }

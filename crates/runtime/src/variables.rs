@@ -157,7 +157,10 @@ mod tests {
         let set = variables(&[("A", "one\ntwo's \\")]).unwrap();
         let command = set.start_up_command().command;
         assert_eq!(command.lines().count(), 1);
-        assert!(command.contains(r"'export A=$'\''one\ntwo\'\''s \\'\'''"), "{command}");
+        assert!(
+            command.contains(r"'export A=$'\''one\ntwo\'\''s \\'\'''"),
+            "{command}"
+        );
     }
 
     #[test]

@@ -70,7 +70,9 @@ mod tests {
         for in_environment in [true, false] {
             let mark = format!("mark-{}-{in_environment}", std::process::id());
             let mut command = Command::new("sh");
-            command.args(["-c", "read line", "sh"]).stdin(std::process::Stdio::piped());
+            command
+                .args(["-c", "read line", "sh"])
+                .stdin(std::process::Stdio::piped());
             if in_environment {
                 command.env("MARK", &mark);
             } else {
@@ -79,7 +81,10 @@ mod tests {
             let mut child = command.spawn().unwrap();
             let found = remaining(&mark, Duration::ZERO);
             let pid = format!("process {}: ", child.id());
-            assert!(matches!(found.as_slice(), [one] if one.starts_with(&pid)), "{found:?}");
+            assert!(
+                matches!(found.as_slice(), [one] if one.starts_with(&pid)),
+                "{found:?}"
+            );
             drop(child.stdin.take());
             child.wait().unwrap();
             assert_eq!(processes(&mark), [""; 0]);
@@ -92,7 +97,10 @@ mod tests {
         fs::write(directory.path().join("b"), "").unwrap();
         fs::create_dir(directory.path().join("a")).unwrap();
         let path = directory.path().display();
-        assert_eq!(entries(directory.path()), [format!("{path}/a"), format!("{path}/b")]);
+        assert_eq!(
+            entries(directory.path()),
+            [format!("{path}/a"), format!("{path}/b")]
+        );
         assert_eq!(entries(&directory.path().join("missing")), [""; 0]);
     }
 }

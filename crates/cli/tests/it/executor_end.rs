@@ -19,7 +19,10 @@ const PROMPTLY: Duration = Duration::from_secs(1);
 fn start_daemon(executor: &Executor) -> OwnedFd {
     executor.run("setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &");
     let number = executor.run("until [ -s daemon ]; do sleep 0.01; done; cat daemon");
-    let pid = Pid::from_raw(number.parse().unwrap()).unwrap();
+    let Ok(number) = number.parse() else {
+        panic!("not a process number: {number}");
+    };
+    let pid = Pid::from_raw(number).unwrap();
     pidfd_open(pid, PidfdFlags::empty()).unwrap()
 }
 

@@ -49,6 +49,8 @@ impl Executor {
             .args(["--no-enable-browser", "--ready-fd", "1", "--lifeline-fd", "0"])
             .args(["--username", &user()])
             .args(flags)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", directory.path().join("home"))
             .env("TMPDIR", directory.path().join("tmp"))
             .env("SESSION_API_KEY", KEY)

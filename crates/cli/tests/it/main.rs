@@ -1,4 +1,8 @@
 //! The real program, driven as users and parents drive it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test sets up must be there, and clippy exempts test functions only"
+)]
 
 mod support;
 
@@ -8,3 +12,7 @@ mod executor_start;
 mod run;
 mod shell;
 mod words;
+mod http_client;
+mod http_examples;
+mod http_files;
+mod http_shells;

@@ -79,11 +79,14 @@ async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
     person.sees("33 91").await;
     person.sees("vt100 42").await;
     person.pty.resize(Size { columns: 70, rows: 20 }).unwrap();
-    person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo resi'zed'\r");
+    person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo resi''zed\r");
     person.sees("resized").await;
-    person.types("sleep 1000\r");
+    person.types("echo wait''ing; sleep 1000\r");
+    person.sees("waiting").await;
     person.types("\x03");
-    person.types("echo inter'rupted'\r");
+    // What is typed before that is thrown away by the kernel.
+    person.sees("^C").await;
+    person.types("echo inter''rupted\r");
     person.sees("interrupted").await;
     assert!(!person.pty.reads_lines().unwrap());
     person.types("exit 9\r");
@@ -97,7 +100,7 @@ async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
 async fn a_signal_gives_the_terminal_back_too() {
     let place = Place::new();
     let mut person = Person::start(&place, Size { columns: 80, rows: 24 });
-    person.types("echo rea'dy'\r");
+    person.types("echo rea''dy\r");
     person.sees("ready").await;
     let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();

@@ -12,8 +12,9 @@ pub(crate) enum Failure {
     #[error("[Errno {}] {}: {}", errno.raw_os_error(), reason(*errno), quoted(path))]
     Os { errno: Errno, path: String },
     #[error(
-        "[Errno 13] Permission denied: {} (outside the workspace {root})",
-        quoted(path)
+        "[Errno 13] Permission denied: {} (outside the workspace; only paths in {} can be used)",
+        quoted(path),
+        quoted(root)
     )]
     Outside { path: String, root: String },
     #[error("{} is a {kind}, not a regular file", quoted(path))]

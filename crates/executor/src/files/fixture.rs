@@ -74,6 +74,14 @@ impl Fixture {
         self.outer.path().join("workspace")
     }
 
+    /// What an enclosed workspace says of a path that leads out.
+    pub(crate) fn outside_refusal(&self, path: &str) -> String {
+        format!(
+            "[Errno 13] Permission denied: '{path}' (outside the workspace; only paths in '{}' can be used)",
+            self.root().display()
+        )
+    }
+
     /// The absolute path of a file in the workspace.
     pub(crate) fn path(&self, name: &str) -> String {
         self.root().join(name).to_str().unwrap().to_owned()

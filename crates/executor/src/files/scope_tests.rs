@@ -7,10 +7,7 @@ use zareba_protocol::Observation;
 use super::{FilePath, fixture::Fixture};
 
 fn refused(fixture: &Fixture, path: &str) -> Observation {
-    Observation::error(format!(
-        "[Errno 13] Permission denied: '{path}' (outside the workspace {})",
-        fixture.root().display()
-    ))
+    Observation::error(fixture.outside_refusal(path))
 }
 
 #[test]
@@ -21,6 +18,8 @@ fn nothing_outside_is_read_written_or_listed() {
     symlink(&secret, fixture.root().join("absolute")).unwrap();
     symlink("../secret", fixture.root().join("relative")).unwrap();
     symlink("..", fixture.root().join("up")).unwrap();
+    symlink("/proc/self/root", fixture.root().join("magic")).unwrap();
+    fixture.put("file", "");
     let secret = secret.to_str().unwrap();
     let paths = [
         secret.to_owned(),
@@ -29,16 +28,23 @@ fn nothing_outside_is_read_written_or_listed() {
         fixture.path("absolute"),
         fixture.path("relative"),
         fixture.path("up/secret"),
+        fixture.path("magic/etc/passwd"),
+        "/proc/self/root/etc/passwd".to_owned(),
+        format!("/proc/self/root{}", fixture.path("file")),
+        format!("/proc/self/cwd/../../../../../..{}", fixture.path("file")),
     ];
     for path in &paths {
         assert_eq!(fixture.read(path), refused(&fixture, path));
         assert_eq!(fixture.write(path, "mine"), refused(&fixture, path));
-        let said = fixture.str_replace(path, "secret", "mine");
-        assert!(
-            said.starts_with("ERROR:\nRan into [Errno 13] Permission denied: "),
-            "{said}"
-        );
-        assert!(said.contains("(outside the workspace "), "{said}");
+        for said in [
+            fixture.str_replace(path, "secret", "mine"),
+            fixture.create(path, "mine"),
+            fixture.say("view", path),
+        ] {
+            let reason = fixture.outside_refusal(path);
+            let expected = format!("ERROR:\nRan into {reason} while trying to read {path}");
+            assert_eq!(said, expected);
+        }
     }
     let outside = fixture.outside().join("new/file");
     let outside = outside.to_str().unwrap();
@@ -48,10 +54,21 @@ fn nothing_outside_is_read_written_or_listed() {
         refused(&fixture, &fixture.path("up/new/file"))
     );
     assert!(!fixture.outside().join("new").exists());
-    assert_eq!(fixture.files.list(Some("/etc")), Vec::<String>::new());
-    assert_eq!(fixture.files.list(Some("up")), Vec::<String>::new());
-    assert_eq!(fixture.files.list(None), Vec::<String>::new());
+    for path in ["/etc", "up", "..", "magic", "/proc/self/root", "/"] {
+        assert_eq!(fixture.files.list(Some(path)), Vec::<String>::new());
+    }
+    assert_eq!(fixture.files.list(None), ["file"]);
     assert_eq!(fs::read_to_string(secret).unwrap(), "secret");
+}
+
+#[test]
+fn a_path_that_leads_out_behind_what_is_missing_makes_nothing() {
+    let fixture = Fixture::enclosed();
+    let path = "missing/deeper/../../../out/file";
+    let expected = refused(&fixture, &fixture.path(path));
+    assert_eq!(fixture.write(path, "x"), expected);
+    assert_eq!(fixture.names(""), Vec::<String>::new());
+    assert!(!fixture.outside().join("out").exists());
 }
 
 #[test]

@@ -4,5 +4,6 @@ mod download;
 mod hostile_tar;
 mod hostile_zip;
 mod round_trip;
+mod scope;
 mod support;
 mod upload;

@@ -164,7 +164,11 @@ impl Started {
     }
 
     /// Writes down how to find it again.
-    pub(super) fn record(&self, timeout: Duration, local: &LocalOptions) -> Result<(), RuntimeError> {
+    pub(super) fn record(
+        &self,
+        timeout: Duration,
+        local: &LocalOptions,
+    ) -> Result<(), RuntimeError> {
         let record = Record {
             process: self.process.clone(),
             socket: self.socket.clone(),

@@ -114,7 +114,11 @@ impl WarmPool {
             && spec.no_change_timeout == self.shared.launcher.local.warm_no_change_timeout;
         let mut state = self.shared.state();
         state.sweep();
-        let started = if fits { state.waiting.pop_front() } else { None };
+        let started = if fits {
+            state.waiting.pop_front()
+        } else {
+            None
+        };
         match started {
             Some(_) => state.counts.handed_out += 1,
             None => state.counts.cold += 1,

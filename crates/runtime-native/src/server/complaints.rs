@@ -39,7 +39,10 @@ impl Complaints {
             while let Ok(length @ 1..) = source.read(&mut chunk).await {
                 let text = String::from_utf8_lossy(&chunk[..length]);
                 tracing::debug!(target: "zareba_runtime_native::server", "server: {}", text.trim_end());
-                keep_tail(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), &chunk[..length]);
+                keep_tail(
+                    &mut kept.lock().unwrap_or_else(PoisonError::into_inner),
+                    &chunk[..length],
+                );
             }
         });
         Self::Piped { tail, drained }
@@ -82,7 +85,10 @@ mod tests {
         let mut tail = Vec::new();
         keep_tail(&mut tail, &[b'a'; 5000]);
         keep_tail(&mut tail, b"end");
-        assert_eq!((tail.len(), &tail[TAIL_BYTES - 4..]), (TAIL_BYTES, b"aend".as_slice()));
+        assert_eq!(
+            (tail.len(), &tail[TAIL_BYTES - 4..]),
+            (TAIL_BYTES, b"aend".as_slice())
+        );
     }
 
     #[test]
@@ -91,6 +97,9 @@ mod tests {
         let path = directory.path().join("log");
         std::fs::write(&path, format!("{}end", "a".repeat(5000))).unwrap();
         let tail = read_tail(path).unwrap();
-        assert_eq!((tail.len(), &tail[TAIL_BYTES - 4..]), (TAIL_BYTES, b"aend".as_slice()));
+        assert_eq!(
+            (tail.len(), &tail[TAIL_BYTES - 4..]),
+            (TAIL_BYTES, b"aend".as_slice())
+        );
     }
 }

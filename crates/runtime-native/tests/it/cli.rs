@@ -1,7 +1,8 @@
 //! `cli`: the conformance suite, and what only it promises.
 
-use std::{fs, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
+use zareba_protocol::{Action, RunCommand};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, SandboxSpec, Support};
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 
@@ -29,7 +30,7 @@ async fn what_a_killed_process_left_is_removed_by_the_next() {
     let fixture = fixture::cli();
     let left = fixture.state.path().join("cli/cli-0000000000000000");
     fs::create_dir_all(left.join("workspace/deep")).unwrap();
-    let private = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let private = fs::Permissions::from_mode(0o700);
     fs::set_permissions(fixture.state.path().join("cli"), private).unwrap();
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
     assert!(!left.exists());
@@ -81,9 +82,9 @@ async fn variables_go_to_the_start_up_file_only_when_asked() {
     let expected = "# mine\nexport TOKENS=other\nexport TOKEN=$'$a \\'b\\'\\nc'\n";
     assert_eq!(fs::read_to_string(&start_up).unwrap(), expected);
     // A shell that starts now reads it.
-    let action = zareba_protocol::Action::Run(zareba_protocol::RunCommand {
+    let action = Action::Run(RunCommand {
         is_static: true,
-        ..zareba_protocol::RunCommand::new("echo \"$TOKEN\"")
+        ..RunCommand::new("echo \"$TOKEN\"")
     });
     let answer = sandbox.run_action(action.into()).await.unwrap();
     assert_eq!(answer.observation.content, "$a 'b'\nc");
@@ -96,7 +97,7 @@ async fn closing_does_not_wait_for_a_future_that_nobody_polls() {
     let fixture = fixture::cli();
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
     let held = Arc::clone(&sandbox);
-    let action = zareba_protocol::Action::Run(zareba_protocol::RunCommand::new("sleep 1000"));
+    let action = Action::Run(RunCommand::new("sleep 1000"));
     let mut waits = held.run_action(action.into());
     let begun = tokio::select! {
         biased;

@@ -13,17 +13,17 @@ use zareba_runtime_native::{
 use zareba_testkit::{conformance::Backend, traces};
 
 /// How long a command may be silent where a test says nothing else.
-pub const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// A runtime, and where it keeps its sandboxes.
-pub struct Fixture<R> {
-    pub runtime: R,
-    pub state: Arc<TempDir>,
+pub(crate) struct Fixture<R> {
+    pub(crate) runtime: R,
+    pub(crate) state: Arc<TempDir>,
 }
 
 impl<R: Runtime> Fixture<R> {
     /// Processes that name the state directory, and what lies in it beside locks.
-    pub fn leftovers(&self) -> Vec<String> {
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         leftovers(&self.state)
     }
 }
@@ -40,7 +40,7 @@ impl<R: Runtime> Backend for Fixture<R> {
     }
 }
 
-pub fn leftovers(state: &TempDir) -> Vec<String> {
+pub(crate) fn leftovers(state: &TempDir) -> Vec<String> {
     let mut found = traces::processes(&state.path().display().to_string());
     for kind in ["cli", "local"] {
         let entries = traces::entries(&state.path().join(kind));
@@ -49,12 +49,12 @@ pub fn leftovers(state: &TempDir) -> Vec<String> {
     found
 }
 
-pub fn state() -> Arc<TempDir> {
+pub(crate) fn state() -> Arc<TempDir> {
     // Short: the path of a Unix socket is limited.
     Arc::new(tempfile::Builder::new().prefix("zr").tempdir().unwrap())
 }
 
-pub fn options(state: &TempDir) -> NativeOptions {
+pub(crate) fn options(state: &TempDir) -> NativeOptions {
     NativeOptions {
         state_dir: state.path().to_owned(),
         environment: std::env::vars_os().collect(),
@@ -65,13 +65,13 @@ pub fn options(state: &TempDir) -> NativeOptions {
     }
 }
 
-pub fn cli() -> Fixture<CliRuntime> {
+pub(crate) fn cli() -> Fixture<CliRuntime> {
     let state = state();
     let runtime = CliRuntime::new(options(&state));
     Fixture { runtime, state }
 }
 
-pub fn local_options() -> LocalOptions {
+pub(crate) fn local_options() -> LocalOptions {
     LocalOptions {
         program: program(),
         warm_servers: 0,
@@ -80,21 +80,21 @@ pub fn local_options() -> LocalOptions {
     }
 }
 
-pub fn local_with(options_of: LocalOptions) -> Fixture<LocalRuntime> {
+pub(crate) fn local_with(options_of: LocalOptions) -> Fixture<LocalRuntime> {
     local_in(state(), options_of)
 }
 
 /// A second runtime on the same state, as another process would have it.
-pub fn local_in(state: Arc<TempDir>, local: LocalOptions) -> Fixture<LocalRuntime> {
+pub(crate) fn local_in(state: Arc<TempDir>, local: LocalOptions) -> Fixture<LocalRuntime> {
     let runtime = LocalRuntime::new(options(&state), local);
     Fixture { runtime, state }
 }
 
-pub fn local() -> Fixture<LocalRuntime> {
+pub(crate) fn local() -> Fixture<LocalRuntime> {
     local_with(local_options())
 }
 
-pub fn spec() -> SandboxSpec {
+pub(crate) fn spec() -> SandboxSpec {
     SandboxSpec {
         workspace: None,
         environment: Vec::new(),
@@ -105,7 +105,7 @@ pub fn spec() -> SandboxSpec {
 }
 
 /// A spec whose statuses can be listened to.
-pub fn spec_with_statuses() -> (SandboxSpec, mpsc::Receiver<RuntimeStatus>) {
+pub(crate) fn spec_with_statuses() -> (SandboxSpec, mpsc::Receiver<RuntimeStatus>) {
     let (sender, receiver) = mpsc::channel(64);
     let on_status = move |update: &zareba_runtime::StatusUpdate| {
         let _ = sender.try_send(update.status);
@@ -118,12 +118,12 @@ pub fn spec_with_statuses() -> (SandboxSpec, mpsc::Receiver<RuntimeStatus>) {
 }
 
 /// Waits until a status is told; the test's own deadline ends a vain wait.
-pub async fn told(statuses: &mut mpsc::Receiver<RuntimeStatus>, wanted: RuntimeStatus) {
+pub(crate) async fn told(statuses: &mut mpsc::Receiver<RuntimeStatus>, wanted: RuntimeStatus) {
     while statuses.recv().await.expect("the status is told") != wanted {}
 }
 
 /// The output of a command that must succeed.
-pub async fn output(sandbox: &dyn Sandbox, command: &str) -> String {
+pub(crate) async fn output(sandbox: &dyn Sandbox, command: &str) -> String {
     let action = Action::Run(RunCommand::new(command));
     let answer = sandbox.run_action(action.into()).await.unwrap();
     let observation = answer.observation;
@@ -133,7 +133,7 @@ pub async fn output(sandbox: &dyn Sandbox, command: &str) -> String {
     }
 }
 
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let built = || {
         // The test lies in `deps` beside the programs.
         let mut path = std::env::current_exe().unwrap();

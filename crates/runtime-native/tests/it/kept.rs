@@ -37,7 +37,10 @@ async fn one_is_found_again_with_its_state_until_it_is_closed() {
     let (fixture, id) = abandoned(None).await;
     assert_eq!(fixture.runtime.reap().await.unwrap(), 0);
     let sandbox = fixture.runtime.attach(&id).await.unwrap();
-    assert_eq!(output(&*sandbox, "echo $A; cat file").await, "kept\ncontent");
+    assert_eq!(
+        output(&*sandbox, "echo $A; cat file").await,
+        "kept\ncontent"
+    );
     drop(sandbox);
     let sandbox = fixture.runtime.attach(&id).await.unwrap();
     assert_eq!(output(&*sandbox, "echo $A").await, "kept");

@@ -1,11 +1,16 @@
 //! `local`: the conformance suite, and what only it promises.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, RuntimeError, Support};
-use zareba_runtime_native::{LocalOptions, LocalRuntime};
+use zareba_runtime_native::{LocalOptions, LocalRuntime, NativeOptions};
+use zareba_testkit::traces;
 
 use crate::fixture::{self, Fixture, output, spec, spec_with_statuses, told};
 
@@ -31,11 +36,22 @@ async fn shells_do_not_see_the_key_and_others_cannot_enter() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = fixture::local();
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
-    let shown = output(&*sandbox, "env | grep -c -e '^SESSION_API_KEY=' -e '^ZAREBA_' || true").await;
+    let shown = output(
+        &*sandbox,
+        "env | grep -c -e '^SESSION_API_KEY=' -e '^ZAREBA_' || true",
+    )
+    .await;
     assert_eq!(shown, "0");
-    let place = fixture.state.path().join("local").join(sandbox.id().as_str());
+    let place = fixture
+        .state
+        .path()
+        .join("local")
+        .join(sandbox.id().as_str());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&place), mode(&place.join("server.json"))), (0o700, 0o600));
+    assert_eq!(
+        (mode(&place), mode(&place.join("server.json"))),
+        (0o700, 0o600)
+    );
     sandbox.close().await.unwrap();
 }
 
@@ -53,7 +69,9 @@ async fn a_lost_executor_is_noticed_and_leaves_nothing() {
     assert!(!Path::new(&format!("/proc/{}", pid.as_raw_nonzero())).exists());
     let action = Action::Run(RunCommand::new("true"));
     let error = sandbox.run_action(action.into()).await.unwrap_err();
-    assert!(matches!(&error, RuntimeError::Disconnected { sandbox: lost, .. } if lost == sandbox.id()));
+    assert!(
+        matches!(&error, RuntimeError::Disconnected { sandbox: lost, .. } if lost == sandbox.id())
+    );
     assert_eq!(error.class(), ErrorClass::Disconnected);
     sandbox.close().await.unwrap();
     told(&mut statuses, RuntimeStatus::Stopped).await;
@@ -102,7 +120,10 @@ async fn a_program_that_does_not_start_is_named() {
     });
     let (spec, mut statuses) = spec_with_statuses();
     let error = fixture.runtime.create(spec).await.err().unwrap();
-    assert_eq!(error.to_string(), "cannot start a sandbox with the runtime `local`");
+    assert_eq!(
+        error.to_string(),
+        "cannot start a sandbox with the runtime `local`"
+    );
     let cause = std::error::Error::source(&error).unwrap();
     assert_eq!(cause.to_string(), "cannot start `/nowhere/zareba`");
     let mut all = Vec::new();
@@ -127,9 +148,57 @@ fn the_end_of_the_async_runtime_takes_everything_along() {
     drop(sandbox);
 }
 
+#[tokio::test]
+async fn an_executor_ends_with_its_owner_even_if_that_is_killed() {
+    let place = fixture::state();
+    let begun = place.path().join("begun");
+    let made = Command::new("mkfifo").arg(&begun).status().unwrap();
+    assert!(made.success());
+    let mut owner = Command::new(fixture::program())
+        .args(["run", "--", "sh", "-c", "echo begun > \"$0\"; sleep 1000"])
+        .arg(&begun)
+        .env("ZAREBA_RUNTIME_KIND", "local")
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(fs::read_to_string(&begun).unwrap(), "begun\n");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(
+        traces::processes(&place.path().display().to_string()),
+        [""; 0]
+    );
+
+    // What it could not remove itself, the next one does.
+    let entries = traces::entries(place.path());
+    let state = entries
+        .iter()
+        .find(|path| Path::new(path).join("local").is_dir())
+        .unwrap();
+    let options = NativeOptions {
+        state_dir: state.into(),
+        ..fixture::options(&place)
+    };
+    let next = LocalRuntime::new(options, fixture::local_options());
+    assert_eq!(next.reap().await.unwrap(), 1);
+    let local = Path::new(state).join("local");
+    assert_eq!(
+        traces::entries(&local),
+        [local.join(".lock").display().to_string()]
+    );
+}
+
 /// The process of a sandbox's executor, as it was written down.
 fn executor_of(fixture: &Fixture<LocalRuntime>, sandbox: &str) -> Pid {
-    let record = fixture.state.path().join("local").join(sandbox).join("server.json");
+    let record = fixture
+        .state
+        .path()
+        .join("local")
+        .join(sandbox)
+        .join("server.json");
     let record = fs::read_to_string(record).unwrap();
     let (_, rest) = record.split_once("\"pid\":").unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -2,6 +2,11 @@
 //!
 //! `local` needs the `zareba` program: the one that `ZAREBA_BIN` names, or the one that lies
 //! where cargo puts it. A missing one is a failure.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what a test sets up must be there, and clippy exempts test functions only"
+)]
 
 mod cli;
 mod fixture;

@@ -26,12 +26,21 @@ async fn done(fixture: Fixture<LocalRuntime>) {
 async fn a_warm_one_works_where_its_sandbox_says() {
     let fixture = warm(2);
     fixture.runtime.warm_up().await.unwrap();
-    assert_eq!(fixture.runtime.warm_counts(), WarmCounts { ready: 2, ..WarmCounts::default() });
+    assert_eq!(
+        fixture.runtime.warm_counts(),
+        WarmCounts {
+            ready: 2,
+            ..WarmCounts::default()
+        }
+    );
     let (spec, mut statuses) = spec_with_statuses();
     let sandbox = fixture.runtime.create(spec).await.unwrap();
     let told_so_far: Vec<_> = std::iter::from_fn(|| statuses.try_recv().ok()).collect();
-    let expected =
-        [RuntimeStatus::StartingRuntime, RuntimeStatus::RuntimeStarted, RuntimeStatus::Ready];
+    let expected = [
+        RuntimeStatus::StartingRuntime,
+        RuntimeStatus::RuntimeStarted,
+        RuntimeStatus::Ready,
+    ];
     assert_eq!(told_so_far, expected);
     assert_eq!(fixture.runtime.warm_counts().handed_out, 1);
     let workspace = sandbox.workspace().display().to_string();
@@ -52,13 +61,26 @@ async fn a_sandbox_with_wishes_of_its_own_starts_cold() {
     fixture.runtime.warm_up().await.unwrap();
     let here = tempfile::tempdir().unwrap();
     let wishes = [
-        SandboxSpec { workspace: Some(here.path().to_owned()), ..spec() },
-        SandboxSpec { environment: vec![("A".to_owned(), "1".to_owned())], ..spec() },
-        SandboxSpec { no_change_timeout: SILENCE + Duration::from_secs(1), ..spec() },
+        SandboxSpec {
+            workspace: Some(here.path().to_owned()),
+            ..spec()
+        },
+        SandboxSpec {
+            environment: vec![("A".to_owned(), "1".to_owned())],
+            ..spec()
+        },
+        SandboxSpec {
+            no_change_timeout: SILENCE + Duration::from_secs(1),
+            ..spec()
+        },
     ];
     for (index, wish) in wishes.into_iter().enumerate() {
         let sandbox = fixture.runtime.create(wish).await.unwrap();
-        let expected = WarmCounts { ready: 1, cold: index as u64 + 1, ..WarmCounts::default() };
+        let expected = WarmCounts {
+            ready: 1,
+            cold: index as u64 + 1,
+            ..WarmCounts::default()
+        };
         assert_eq!(fixture.runtime.warm_counts(), expected);
         let workspace = sandbox.workspace().display().to_string();
         assert_eq!(output(&*sandbox, "pwd").await, workspace);

@@ -13,7 +13,8 @@ use super::{
 /// The first one, others, and those for one command.
 pub async fn variables_of_the_spec_reach_every_shell(trial: &Trial) -> Result<(), Failure> {
     let mut spec = trial.spec();
-    spec.environment.push(("GIVEN".to_owned(), "a $HOME 'b'".to_owned()));
+    spec.environment
+        .push(("GIVEN".to_owned(), "a $HOME 'b'".to_owned()));
     spec.environment.push(("EMPTY".to_owned(), String::new()));
     spec.environment.push(("LANG".to_owned(), "C".to_owned()));
     let sandbox = trial.sandbox_of(spec).await?;
@@ -25,7 +26,10 @@ pub async fn variables_of_the_spec_reach_every_shell(trial: &Trial) -> Result<()
         is_static: true,
         ..RunCommand::new(show)
     };
-    assert_eq!(perform(&*sandbox, Action::Run(once)).await?.content, expected);
+    assert_eq!(
+        perform(&*sandbox, Action::Run(once)).await?.content,
+        expected
+    );
     sandbox.close().await?;
     Ok(())
 }
@@ -43,7 +47,9 @@ pub async fn added_variables_are_taken_as_they_are(trial: &Trial) -> Result<(), 
         "",
     ];
     for value in values {
-        sandbox.add_env(vec![("ADDED".to_owned(), value.to_owned())]).await?;
+        sandbox
+            .add_env(vec![("ADDED".to_owned(), value.to_owned())])
+            .await?;
         output(&*sandbox, "sh -c 'printf %s \"$ADDED\"' > value").await?;
         sandbox.copy_from(Path::new("value"), here.path()).await?;
         assert_eq!(fs::read_to_string(here.path().join("value"))?, value);
@@ -61,7 +67,10 @@ pub async fn added_variables_are_taken_as_they_are(trial: &Trial) -> Result<(), 
 pub async fn bad_names_of_variables_are_refused(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     for name in ["", "A B", "A;touch x;B", "$(touch x)", "1A"] {
-        let pairs = vec![("GOOD".to_owned(), "1".to_owned()), (name.to_owned(), "1".to_owned())];
+        let pairs = vec![
+            ("GOOD".to_owned(), "1".to_owned()),
+            (name.to_owned(), "1".to_owned()),
+        ];
         let refusal = sandbox.add_env(pairs).await.err();
         let refusal = refusal.with_context(|| format!("`{name}` was taken"))?;
         assert_eq!(refusal.class(), ErrorClass::Invalid);

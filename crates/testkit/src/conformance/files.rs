@@ -9,7 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use zareba_protocol::{Action, EditFile, ErrorClass, Observation, ObservationKind, ReadFile, WriteFile};
+use zareba_protocol::{
+    Action, EditFile, ErrorClass, Observation, ObservationKind, ReadFile, WriteFile,
+};
 use zareba_runtime::Sandbox;
 
 use super::{
@@ -21,7 +23,11 @@ use super::{
 pub async fn a_file_is_written_read_and_edited(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     let path = sandbox.workspace().join("notes.txt").display().to_string();
-    let written = observe(&*sandbox, Action::Write(WriteFile::new("notes.txt", "one\ntwo"))).await?;
+    let written = observe(
+        &*sandbox,
+        Action::Write(WriteFile::new("notes.txt", "one\ntwo")),
+    )
+    .await?;
     assert_eq!(written, Observation::write(&path));
     let edit = EditFile {
         old_str: Some("two".to_owned()),
@@ -31,7 +37,10 @@ pub async fn a_file_is_written_read_and_edited(trial: &Trial) -> Result<(), Fail
     let edited = observe(&*sandbox, Action::Edit(edit)).await?;
     assert_eq!(edited.kind_name(), "edit", "{edited:?}");
     let read = observe(&*sandbox, Action::Read(ReadFile::new("notes.txt"))).await?;
-    assert_eq!((read.kind_name(), read.content.as_str()), ("read", "one\nthree\n"));
+    assert_eq!(
+        (read.kind_name(), read.content.as_str()),
+        ("read", "one\nthree\n")
+    );
     assert_eq!(output(&*sandbox, "cat notes.txt").await?, "one\nthree");
     let missing = observe(&*sandbox, Action::Read(ReadFile::new("missing.txt"))).await?;
     let is_error = matches!(missing.kind, ObservationKind::Error { .. });
@@ -60,9 +69,15 @@ pub async fn files_are_read_while_a_command_runs(trial: &Trial) -> Result<(), Fa
 pub async fn directories_are_listed(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     output(&*sandbox, "mkdir sub Empty; touch b A sub/inner").await?;
-    assert_eq!(sandbox.list_files(None).await?, ["Empty/", "sub/", "A", "b"]);
+    assert_eq!(
+        sandbox.list_files(None).await?,
+        ["Empty/", "sub/", "A", "b"]
+    );
     assert_eq!(sandbox.list_files(Some("sub".to_owned())).await?, ["inner"]);
-    assert_eq!(sandbox.list_files(Some("missing".to_owned())).await?, [""; 0]);
+    assert_eq!(
+        sandbox.list_files(Some("missing".to_owned())).await?,
+        [""; 0]
+    );
     sandbox.close().await?;
     Ok(())
 }
@@ -81,7 +96,9 @@ pub async fn a_directory_is_copied_both_ways(trial: &Trial) -> Result<(), Failur
     sandbox.copy_to(&tree, Path::new("made/on/the/way")).await?;
     assert_eq!(output(&*sandbox, "made/on/the/way/tree/link").await?, "ran");
     let back = here.path().join("back");
-    sandbox.copy_from(Path::new("made/on/the/way/tree"), &back).await?;
+    sandbox
+        .copy_from(Path::new("made/on/the/way/tree"), &back)
+        .await?;
     assert_eq!(contents(&back)?, contents(&tree)?);
     sandbox.close().await?;
     Ok(())
@@ -95,10 +112,17 @@ pub async fn one_file_is_copied_both_ways(trial: &Trial) -> Result<(), Failure> 
     let bytes: Vec<u8> = (0..=255).cycle().take(3_000_000).collect();
     fs::write(&file, &bytes)?;
     output(&*sandbox, "mkdir place; echo old > place/file.bin").await?;
-    sandbox.copy_to(&file, &sandbox.workspace().join("place")).await?;
+    sandbox
+        .copy_to(&file, &sandbox.workspace().join("place"))
+        .await?;
     let back = here.path().join("back");
-    sandbox.copy_from(Path::new("place/file.bin"), &back).await?;
-    assert!(fs::read(back.join("file.bin"))? == bytes, "the bytes differ");
+    sandbox
+        .copy_from(Path::new("place/file.bin"), &back)
+        .await?;
+    assert!(
+        fs::read(back.join("file.bin"))? == bytes,
+        "the bytes differ"
+    );
     sandbox.close().await?;
     Ok(())
 }

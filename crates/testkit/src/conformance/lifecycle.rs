@@ -76,7 +76,10 @@ pub async fn nothing_can_be_done_after_closing(trial: &Trial) -> Result<(), Fail
     let expected = format!("the sandbox `{}` is closed", sandbox.id());
     for refusal in refusals {
         let refusal = refusal.context("a closed sandbox did something")?;
-        assert_eq!((refusal.class(), refusal.to_string()), (ErrorClass::NotFound, expected.clone()));
+        assert_eq!(
+            (refusal.class(), refusal.to_string()),
+            (ErrorClass::NotFound, expected.clone())
+        );
     }
     Ok(())
 }
@@ -87,11 +90,16 @@ pub async fn closing_stops_an_action_under_way(trial: &Trial) -> Result<(), Fail
     output(&*sandbox, "mkfifo begun").await?;
     let asked = Arc::clone(&sandbox);
     let under_way = tokio::spawn(async move {
-        asked.run_action(command_of("echo yes > begun; sleep 1000").into()).await
+        asked
+            .run_action(command_of("echo yes > begun; sleep 1000").into())
+            .await
     });
     assert_eq!(output_in(&*sandbox, "other", "cat begun").await?, "yes");
     sandbox.close().await?;
-    let refusal = under_way.await?.err().context("an endless command has ended")?;
+    let refusal = under_way
+        .await?
+        .err()
+        .context("an endless command has ended")?;
     assert_eq!(refusal.class(), ErrorClass::NotFound);
     Ok(())
 }
@@ -99,8 +107,16 @@ pub async fn closing_stops_an_action_under_way(trial: &Trial) -> Result<(), Fail
 /// What runs in front, in the background, stopped, or after a timeout; the suite looks for it.
 pub async fn closing_ends_everything_inside(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
-    output(&*sandbox, "sleep 1001 & nohup sleep 1002 > /dev/null 2>&1 &").await?;
-    output(&*sandbox, "mkdir -p shut/in && touch shut/in/file && chmod 500 shut/in && chmod 000 shut").await?;
+    output(
+        &*sandbox,
+        "sleep 1001 & nohup sleep 1002 > /dev/null 2>&1 &",
+    )
+    .await?;
+    output(
+        &*sandbox,
+        "mkdir -p shut/in && touch shut/in/file && chmod 500 shut/in && chmod 000 shut",
+    )
+    .await?;
     let silent = Action::Run(RunCommand::new("sleep 1003"));
     assert_eq!(perform(&*sandbox, silent).await?.metadata.exit_code, -1);
     output_in(&*sandbox, "other", "seq 1 100000").await?;
@@ -146,7 +162,10 @@ pub async fn a_given_workspace_is_used_and_stays(trial: &Trial) -> Result<(), Fa
     assert_eq!(output(&*sandbox, "cat ours").await?, "from here");
     output(&*sandbox, "echo from inside > theirs").await?;
     sandbox.close().await?;
-    assert_eq!(fs::read_to_string(here.path().join("theirs"))?, "from inside\n");
+    assert_eq!(
+        fs::read_to_string(here.path().join("theirs"))?,
+        "from inside\n"
+    );
     Ok(())
 }
 
@@ -172,7 +191,10 @@ pub async fn what_a_backend_cannot_do_it_says(trial: &Trial) -> Result<(), Failu
     }
     if capabilities.checkpoint == Support::No {
         refusals.push(("checkpoint a sandbox", sandbox.checkpoint().await.err()));
-        refusals.push(("roll a sandbox back", sandbox.rollback(&checkpoint).await.err()));
+        refusals.push((
+            "roll a sandbox back",
+            sandbox.rollback(&checkpoint).await.err(),
+        ));
         refusals.push(("fork a sandbox", sandbox.fork().await.err()));
     }
     if capabilities.attach == Support::No {
@@ -183,9 +205,15 @@ pub async fn what_a_backend_cannot_do_it_says(trial: &Trial) -> Result<(), Failu
     for (deed, refusal) in refusals {
         let refusal = refusal.with_context(|| format!("it could {deed} after all"))?;
         let expected = format!("the runtime `{runtime}` cannot {deed}");
-        assert_eq!((refusal.class(), refusal.to_string()), (ErrorClass::Unsupported, expected));
+        assert_eq!(
+            (refusal.class(), refusal.to_string()),
+            (ErrorClass::Unsupported, expected)
+        );
     }
-    assert_eq!(ended(&run(&*sandbox, "echo unharmed").await?), (0, "unharmed"));
+    assert_eq!(
+        ended(&run(&*sandbox, "echo unharmed").await?),
+        (0, "unharmed")
+    );
     sandbox.close().await?;
     Ok(())
 }
@@ -199,7 +227,10 @@ pub async fn a_sandbox_is_found_again_where_that_is_promised(trial: &Trial) -> R
     let sandbox = trial.sandbox().await?;
     output(&*sandbox, "A=kept").await?;
     let again = trial.runtime().attach(sandbox.id()).await?;
-    assert_eq!((again.id(), again.workspace()), (sandbox.id(), sandbox.workspace()));
+    assert_eq!(
+        (again.id(), again.workspace()),
+        (sandbox.id(), sandbox.workspace())
+    );
     assert_eq!(again.status(), RuntimeStatus::Ready);
     assert_eq!(output(&*again, "echo $A").await?, "kept");
     drop(again);
@@ -207,7 +238,10 @@ pub async fn a_sandbox_is_found_again_where_that_is_promised(trial: &Trial) -> R
     let nobody = SandboxId::new("nobody").context("a good name")?;
     let refusal = trial.runtime().attach(&nobody).await.err();
     let refusal = refusal.context("a sandbox was found that never was")?;
-    ensure!(matches!(&refusal, RuntimeError::NotFound { sandbox } if *sandbox == nobody), "{refusal}");
+    ensure!(
+        matches!(&refusal, RuntimeError::NotFound { sandbox } if *sandbox == nobody),
+        "{refusal}"
+    );
     sandbox.close().await?;
     let refusal = trial.runtime().attach(sandbox.id()).await.err();
     let refusal = refusal.context("a closed sandbox was found")?;

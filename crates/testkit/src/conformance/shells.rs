@@ -16,8 +16,16 @@ use super::{
 pub async fn state_is_kept_between_commands(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     output(&*sandbox, "mkdir sub; cd sub").await?;
-    output(&*sandbox, "A='one  two'; greet() { echo \"hello $1\"; }; alias short='echo long'").await?;
-    let ran = run(&*sandbox, "basename \"$PWD\"; echo \"$A\"; greet you; short").await?;
+    output(
+        &*sandbox,
+        "A='one  two'; greet() { echo \"hello $1\"; }; alias short='echo long'",
+    )
+    .await?;
+    let ran = run(
+        &*sandbox,
+        "basename \"$PWD\"; echo \"$A\"; greet you; short",
+    )
+    .await?;
     assert_eq!(ended(&ran), (0, "sub\none  two\nhello you\nlong"));
     let inside = sandbox.workspace().join("sub").display().to_string();
     assert_eq!(ran.metadata.working_dir, Some(inside));
@@ -50,10 +58,16 @@ pub async fn a_silent_command_is_told_of_and_takes_input(trial: &Trial) -> Resul
     let ran = perform(&*sandbox, ask).await?;
     assert_eq!(ended(&ran), (-1, "who"));
     let suffix = &ran.metadata.suffix;
-    ensure!(suffix.starts_with("\n[The command has no new output after 1 seconds. "), "{suffix}");
+    ensure!(
+        suffix.starts_with("\n[The command has no new output after 1 seconds. "),
+        "{suffix}"
+    );
     let refused = run(&*sandbox, "echo another").await?;
     let suffix = &refused.metadata.suffix;
-    ensure!(suffix.starts_with("\n[Your command \"echo another\" is NOT executed. "), "{suffix}");
+    ensure!(
+        suffix.starts_with("\n[Your command \"echo another\" is NOT executed. "),
+        "{suffix}"
+    );
     let ran = perform(&*sandbox, Action::Run(RunCommand::input("you"))).await?;
     assert_eq!(ended(&ran), (0, "hello you"));
     sandbox.close().await?;
@@ -68,7 +82,10 @@ pub async fn a_command_outlives_its_timeout(trial: &Trial) -> Result<(), Failure
     let ran = perform(&*sandbox, slow).await?;
     assert_eq!(ended(&ran), (-1, "first"));
     let suffix = &ran.metadata.suffix;
-    ensure!(suffix.starts_with("\n[The command timed out after 0.5 seconds. "), "{suffix}");
+    ensure!(
+        suffix.starts_with("\n[The command timed out after 0.5 seconds. "),
+        "{suffix}"
+    );
     output_in(&*sandbox, "other", "echo second > gate").await?;
     let rest = perform(&*sandbox, command_of("")).await?;
     assert_eq!(ended(&rest), (0, "second"));
@@ -116,8 +133,20 @@ pub async fn actions_on_one_shell_run_in_the_order_they_were_asked_for(
         let sandbox = &*sandbox;
         async move { output(sandbox, &format!("echo {number} >> order")).await }
     };
-    tokio::try_join!(note(1), note(2), note(3), note(4), note(5), note(6), note(7), note(8))?;
-    assert_eq!(output(&*sandbox, "cat order").await?, "1\n2\n3\n4\n5\n6\n7\n8");
+    tokio::try_join!(
+        note(1),
+        note(2),
+        note(3),
+        note(4),
+        note(5),
+        note(6),
+        note(7),
+        note(8)
+    )?;
+    assert_eq!(
+        output(&*sandbox, "cat order").await?,
+        "1\n2\n3\n4\n5\n6\n7\n8"
+    );
     sandbox.close().await?;
     Ok(())
 }
@@ -130,9 +159,17 @@ pub async fn many_actions_at_once_are_each_answered(trial: &Trial) -> Result<(),
         let sandbox = Arc::clone(&sandbox);
         tasks.spawn(async move {
             let shell = format!("shell-{}", number % 8);
-            let ran = run_in(&*sandbox, &shell, &format!("echo {number}; (exit {number})")).await?;
+            let ran = run_in(
+                &*sandbox,
+                &shell,
+                &format!("echo {number}; (exit {number})"),
+            )
+            .await?;
             let expected = (i64::from(number), number.to_string());
-            ensure!(ended(&ran) == (expected.0, expected.1.as_str()), "{number}: {ran:?}");
+            ensure!(
+                ended(&ran) == (expected.0, expected.1.as_str()),
+                "{number}: {ran:?}"
+            );
             Ok(())
         });
     }
@@ -149,11 +186,16 @@ pub async fn a_dropped_future_does_not_wedge_the_shell(trial: &Trial) -> Result<
     output(&*sandbox, "mkfifo begun gate").await?;
     let asked = Arc::clone(&sandbox);
     let waits = tokio::spawn(async move {
-        asked.run_action(command_of("echo yes > begun; cat gate > passed").into()).await
+        asked
+            .run_action(command_of("echo yes > begun; cat gate > passed").into())
+            .await
     });
     assert_eq!(output_in(&*sandbox, "other", "cat begun").await?, "yes");
     waits.abort();
-    let error = waits.await.err().context("the future was answered before it was dropped")?;
+    let error = waits
+        .await
+        .err()
+        .context("the future was answered before it was dropped")?;
     assert!(error.is_cancelled());
     let busy = run(&*sandbox, "echo too early").await?;
     assert_eq!(busy.metadata.exit_code, -1, "{busy:?}");
@@ -170,8 +212,15 @@ pub async fn a_shell_that_ends_is_replaced(trial: &Trial) -> Result<(), Failure>
     let sandbox = trial.sandbox().await?;
     output(&*sandbox, "mkdir sub; cd sub; A=1").await?;
     let ran = run(&*sandbox, "exit 3").await?;
-    assert_eq!((ran.metadata.exit_code, ran.metadata.shell_restarted), (3, true), "{ran:?}");
-    assert_eq!(output(&*sandbox, "echo \"$(basename \"$PWD\") [$A]\"").await?, "sub []");
+    assert_eq!(
+        (ran.metadata.exit_code, ran.metadata.shell_restarted),
+        (3, true),
+        "{ran:?}"
+    );
+    assert_eq!(
+        output(&*sandbox, "echo \"$(basename \"$PWD\") [$A]\"").await?,
+        "sub []"
+    );
     sandbox.close().await?;
     Ok(())
 }
@@ -183,7 +232,10 @@ pub async fn long_output_is_cut_in_the_middle_and_kept_whole(trial: &Trial) -> R
     let whole = lines.join("\n");
     let ran = run(&*sandbox, "seq 1 9000").await?;
     assert_eq!(ended(&ran), (0, truncate_middle(&whole).as_ref()));
-    let file = ran.metadata.output_file.context("no file has the whole output")?;
+    let file = ran
+        .metadata
+        .output_file
+        .context("no file has the whole output")?;
     let whole_length = whole.len() + 1;
     let counted = output(&*sandbox, &format!("tr -d '\\r' < '{file}' | wc -c")).await?;
     assert_eq!(counted.trim(), whole_length.to_string());
@@ -209,10 +261,15 @@ pub async fn an_action_that_nobody_can_perform_is_answered(trial: &Trial) -> Res
     let answer = sandbox.run_action(browse.into()).await?;
     let kind = &answer.observation.kind;
     ensure!(
-        matches!(kind, ObservationKind::Error { .. } | ObservationKind::Browse(_)),
+        matches!(
+            kind,
+            ObservationKind::Error { .. } | ObservationKind::Browse(_)
+        ),
         "{kind:?}"
     );
-    let several = sandbox.run_action(command_of("echo 1\necho 2").into()).await?;
+    let several = sandbox
+        .run_action(command_of("echo 1\necho 2").into())
+        .await?;
     let kind = &several.observation.kind;
     ensure!(matches!(kind, ObservationKind::Error { .. }), "{kind:?}");
     assert_eq!(ended(&run(&*sandbox, "echo fine").await?), (0, "fine"));

@@ -79,9 +79,12 @@ fn load(context: &Context, arguments: &ExecutorArguments) -> Result<Configuratio
     settings::load(&context.globals, &context.environment, WithoutConfig::Nothing, flags)
 }
 
-/// Keeps the key that we were started with from shells that run as the same user: they could
-/// read it in `/proc` otherwise.
+/// Keeps the key that we were started with from shells that run as the same user, or as root:
+/// they could read it in `/proc` otherwise. We have one thread still.
 fn hide_our_environment() {
+    if let Err(error) = zareba_config::wipe_keys() {
+        tracing::warn!(%error, "the session key stays readable for root in our environment");
+    }
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "shells of the same user can read the session key");
     }
