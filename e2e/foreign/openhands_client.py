@@ -15,6 +15,7 @@ Prints one line per case and a closing line; exits 0 when nothing failed.
 import argparse
 import getpass
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -89,8 +90,12 @@ def run_cases(arguments: argparse.Namespace, scratch: Path) -> tuple[int, int, i
     from cases.sandbox import Sandboxes
 
     passed = failed = skipped = 0
+    binary = arguments.binary
+    if binary is not None:
+        # A build that runs meanwhile must not take the program away between two cases.
+        binary = Path(shutil.copy2(binary, scratch / 'zareba'))
     try:
-        sandboxes = Sandboxes(scratch, arguments.binary)
+        sandboxes = Sandboxes(scratch, binary)
     except BaseException as error:  # noqa: BLE001 - reported like a case
         print(f'FAIL the_executor_keeps_to_the_home_it_is_given: {explain(error)}', flush=True)
         return 0, 1, 0

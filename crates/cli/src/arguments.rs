@@ -23,6 +23,9 @@ pub(crate) use shell::ShellArguments;
 
 use crate::exit::Exit;
 
+/// The heading of what every command takes.
+const GLOBAL: &str = "Every command";
+
 /// A place for agents to work in: actions in, observations out.
 #[derive(Debug, Parser)]
 #[command(
@@ -42,22 +45,23 @@ pub(crate) struct Arguments {
 #[derive(Args, Debug)]
 pub(crate) struct GlobalArguments {
     /// Read this configuration file and no other
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub(crate) config: Option<PathBuf>,
     /// Set one setting, such as shell.timeout=30; may be repeated
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = GLOBAL)]
     pub(crate) set: Vec<String>,
     /// How to print results
-    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text", help_heading = GLOBAL)]
     pub(crate) output: OutputFormat,
 }
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
+    // Not documentation: clap would print a list of it in every help text.
+    // For people.
     Text,
-    /// For programs.
+    // For programs.
     Json,
 }
 

@@ -98,8 +98,7 @@ mod tests {
         let failure = Failure::of(Exit::Start, &cause)
             .while_doing("cannot begin")
             .hint("try again");
-        let expected =
-            "error: cannot begin\n  caused by: first\n    second\n  hint: try again";
+        let expected = "error: cannot begin\n  caused by: first\n    second\n  hint: try again";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.exit(), Exit::Start);
     }

@@ -65,7 +65,8 @@ impl Lines {
         let reader: Box<dyn BufRead + Send> = match source {
             Source::Stdin => Box::new(BufReader::new(io::stdin())),
             Source::File(path) => {
-                let file = File::open(path).or_fail(Exit::Usage, format!("cannot open `{name}`"))?;
+                let file =
+                    File::open(path).or_fail(Exit::Usage, format!("cannot open `{name}`"))?;
                 Box::new(BufReader::new(file))
             }
         };
@@ -100,7 +101,9 @@ fn forward(mut reader: impl BufRead, name: &str, sender: &mpsc::Sender<Result<Li
 
 fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    let read = reader.take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)?;
+    let read = reader
+        .take(LINE_BYTES_MAX + 1)
+        .read_until(b'\n', &mut line)?;
     if read == 0 {
         return Ok(None);
     }
@@ -110,9 +113,8 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
         let message = format!("the line is longer than {LINE_BYTES_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    let text = String::from_utf8(line).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, "the line is not UTF-8 text")
-    })?;
+    let text = String::from_utf8(line)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the line is not UTF-8 text"))?;
     Ok(Some(text))
 }
 

@@ -8,9 +8,7 @@ use std::{fmt, io};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
     EnvFilter,
-    fmt::{
-        FmtContext, FormatEvent, FormatFields, format::Writer, layer as lines_layer,
-    },
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer, layer as lines_layer},
     layer::SubscriberExt as _,
     registry::LookupSpan,
     util::SubscriberInitExt as _,
@@ -19,27 +17,29 @@ use zareba_config::Environment;
 
 use crate::say;
 
+/// What is logged when nobody asks.
+const UNASKED: &str = "warn";
+
 /// Starts the log. Called once, before anything that could have something to log.
 pub(crate) fn start(environment: &Environment) {
     let asked = directives(environment);
     let filter = asked.as_deref().unwrap_or(UNASKED);
     let filter = EnvFilter::builder().parse(filter).unwrap_or_else(|error| {
-        say::warning(format_args!("cannot use the log directives `{filter}`: {error}"));
+        say::warning(format_args!(
+            "cannot use the log directives `{filter}`: {error}"
+        ));
         EnvFilter::new(UNASKED)
     });
     let registry = tracing_subscriber::registry().with(filter);
-    let lines = lines_layer().with_writer(io::stderr);
+    let lines = lines_layer().with_writer(io::stderr).with_ansi(false);
     let is_json = environment.get("LOG_JSON").is_some_and(is_true);
     // It fails when a log was started already, and then there is one.
     let _ = match (is_json, asked) {
         (true, _) => registry.with(lines.json().flatten_event(true)).try_init(),
-        (false, Some(_)) => registry.with(lines.with_ansi(false)).try_init(),
-        (false, None) => registry.with(lines.with_ansi(false).event_format(Words)).try_init(),
+        (false, Some(_)) => registry.with(lines).try_init(),
+        (false, None) => registry.with(lines.event_format(Words)).try_init(),
     };
 }
-
-/// What is logged when nobody asks.
-const UNASKED: &str = "warn";
 
 /// A log line as a sentence to the user, who did not ask for a log: no time, no module.
 struct Words;
@@ -55,9 +55,15 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let word = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        let word = if *event.metadata().level() == Level::ERROR {
+            "error"
+        } else {
+            "warning"
+        };
         write!(writer, "{word}: ")?;
-        context.field_format().format_fields(writer.by_ref(), event)?;
+        context
+            .field_format()
+            .format_fields(writer.by_ref(), event)?;
         writeln!(writer)
     }
 }
@@ -104,6 +110,9 @@ mod tests {
         check(&[("DEBUG", "1"), ("LOG_LEVEL", "ERROR")], Some("debug"));
         check(&[("DEBUG", "0"), ("LOG_LEVEL", "ERROR")], Some("ERROR"));
         let directives = "zareba_wire=trace";
-        check(&[("ZAREBA_LOG", directives), ("DEBUG", "1")], Some(directives));
+        check(
+            &[("ZAREBA_LOG", directives), ("DEBUG", "1")],
+            Some(directives),
+        );
     }
 }

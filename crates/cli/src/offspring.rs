@@ -62,17 +62,23 @@ pub(crate) async fn reap_orphans() {
 fn reap_once(seen_before: &HashSet<Identity>) -> HashSet<Identity> {
     let ours = getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
     let us = getpid().as_raw_nonzero().get();
-    let ended = processes().into_iter().filter(|process| process.parent == us && process.is_zombie);
+    let ended = processes()
+        .into_iter()
+        .filter(|process| process.parent == us && process.is_zombie);
     let mut undecided = HashSet::new();
     for process in ended {
-        let is_orphan = process.session != process.identity.pid || seen_before.contains(&process.identity);
+        let is_orphan =
+            process.session != process.identity.pid || seen_before.contains(&process.identity);
         if process.session == ours {
             continue;
         }
         if is_orphan {
             let pid = Pid::from_raw(process.identity.pid);
             let reaped = pid.map(|pid| {
-                waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+                waitid(
+                    WaitId::Pid(pid),
+                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+                )
             });
             tracing::debug!(pid = process.identity.pid, ?reaped, "reaped an orphan");
         } else {
@@ -109,7 +115,10 @@ pub(crate) fn kill_all() {
 fn descendants() -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes() {
-        children.entry(process.parent).or_default().push(process.identity.pid);
+        children
+            .entry(process.parent)
+            .or_default()
+            .push(process.identity.pid);
     }
     let mut found = Vec::new();
     let mut open = vec![getpid().as_raw_nonzero().get()];

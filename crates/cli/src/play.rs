@@ -7,7 +7,9 @@ mod style;
 
 use std::{fmt::Write as _, time::Duration};
 
-use zareba_protocol::{ActionEvent, CommandMetadata, Observation, ObservationEvent, ObservationKind};
+use zareba_protocol::{
+    ActionEvent, CommandMetadata, Observation, ObservationEvent, ObservationKind,
+};
 
 pub(crate) use style::Style;
 

@@ -18,7 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The first executable `name` along `PATH`.
 pub(crate) fn find(name: &str, environment: &Environment) -> Option<PathBuf> {
-    let path = environment.get("PATH").filter(|path| !path.is_empty()).unwrap_or(USUAL_PATH);
+    let path = environment
+        .get("PATH")
+        .filter(|path| !path.is_empty())
+        .unwrap_or(USUAL_PATH);
     path.split(':')
         .filter(|directory| directory.starts_with('/'))
         .map(|directory| Path::new(directory).join(name))

@@ -33,13 +33,21 @@ mod tests {
     use super::*;
 
     fn joined(words: &[&str]) -> String {
-        join(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+        join(
+            &words
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn plain_words_stay_and_others_are_quoted() {
         assert_eq!(joined(&["ls", "-l", "a b"]), "ls -l 'a b'");
-        assert_eq!(joined(&["echo", "it's", "$HOME", ""]), r"echo 'it'\''s' '$HOME' ''");
+        assert_eq!(
+            joined(&["echo", "it's", "$HOME", ""]),
+            r"echo 'it'\''s' '$HOME' ''"
+        );
         assert_eq!(joined(&["A=b"]), "'A=b'");
         assert_eq!(joined(&["time", "time"]), "'time' time");
     }

@@ -117,7 +117,10 @@ fn backend(
         RuntimeKind::Local => Ok(Arc::new(LocalRuntime::new(options, local(settings)?))),
         other => Err(Failure::new(
             Exit::Start,
-            format!("the runtime `{}` is not part of this version", other.as_str()),
+            format!(
+                "the runtime `{}` is not part of this version",
+                other.as_str()
+            ),
         )
         .hint("use `--runtime cli` or `--runtime local`; neither isolates")),
     }

@@ -19,10 +19,10 @@ mod kill;
 mod leaf;
 mod limits;
 mod oom;
-mod orphans;
 mod place;
 mod proc_files;
 mod remove;
+mod reopen;
 mod report;
 mod seats;
 mod statistics;
@@ -32,13 +32,13 @@ mod v2;
 pub use detect::{Host, Mode};
 pub use error::CgroupError;
 pub use group::Group;
-pub use leaf::{Leaf, LeafLimits, OomScope};
+pub use leaf::{Leaf, LeafLimits, MemberFile, OomScope};
 pub use limits::{Demand, IoLimit, Limits, block_device_of};
 pub use oom::OomWatch;
 pub use place::{Access, Controller, Hierarchy, Version};
 pub use report::{FreezeMeans, KillMeans, Limit, Outcome, Reason, Report};
 pub use statistics::{
-    CpuStatistics, IoStatistics, MemoryStatistics, PidsStatistics, Statistics,
+    CpuStatistics, IoStatistics, MemoryStatistics, PidsStatistics, Statistics, Throttling,
 };
 
 /// The directory below which everything of ours is; nothing of ours is anywhere else.
@@ -62,6 +62,30 @@ fn check_name(name: &str) -> Result<(), CgroupError> {
     if fits && !taken && name.bytes().all(allowed) {
         Ok(())
     } else {
-        Err(CgroupError::Name { name: name.chars().take(NAME_BYTES_MAX).collect() })
+        Err(CgroupError::Name {
+            name: name.chars().take(NAME_BYTES_MAX).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CgroupError, check_name};
+
+    #[test]
+    fn names_are_plain_and_not_taken() {
+        for name in ["a", "0f3c", "sandbox-1", &"a".repeat(64)] {
+            check_name(name).unwrap();
+        }
+        let too_long = "a".repeat(65);
+        for name in [
+            "", ".", "..", "a/b", "a.b", "A", "é", "-a", "self", "tasks", &too_long,
+        ] {
+            let refused = check_name(name);
+            assert!(
+                matches!(refused, Err(CgroupError::Name { .. })),
+                "{name}: {refused:?}"
+            );
+        }
     }
 }

@@ -78,6 +78,13 @@ fn on(object: &str) -> String {
     if object.is_empty() { String::new() } else { format!(" (`{object}`)") }
 }
 
+impl LaunchError {
+    /// A step that failed before the launch.
+    pub fn of(step: Step, errno: Option<i32>) -> Self {
+        Failure { step, errno: errno.unwrap_or(0), object: String::new() }.into()
+    }
+}
+
 impl From<Failure> for LaunchError {
     fn from(failure: Failure) -> Self {
         let source = match failure.errno {
@@ -92,7 +99,7 @@ impl From<Failure> for LaunchError {
 ///
 /// # Errors
 /// The first step that failed; nothing is left running then.
-pub fn launch(policy: &Policy, program: Program, restrict: &Restrict<'_>) -> Result<Confined, LaunchError> {
+pub fn launch(policy: &Policy, program: Program, hooks: &Hooks<'_>) -> Result<Confined, LaunchError> {
     let prepared = root::prepare(policy)?;
     let (verdict, verdict_inside) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
@@ -103,13 +110,16 @@ pub fn launch(policy: &Policy, program: Program, restrict: &Restrict<'_>) -> Res
     match sys::clone_with((NAMESPACES | network) as u64).at(Step::Namespaces, "")? {
         Side::Child => {
             drop((verdict, mapped));
-            let inside = Inside { policy, program, restrict, verdict: verdict_inside };
+            let inside = Inside { policy, program, restrict: hooks.restrict, verdict: verdict_inside };
             inside.run(prepared, mapped_inside)
         }
         Side::Parent { pid, pidfd } => {
             drop((verdict_inside, mapped_inside, prepared));
             let confined = Confined { pid, pidfd };
-            let outcome = map_identity(pid, policy.identity).and_then(|()| await_verdict(mapped, verdict));
+            let outcome = (hooks.admit)(pid)
+                .at(Step::ControlGroup, "")
+                .and_then(|()| map_identity(pid, policy.identity))
+                .and_then(|()| await_verdict(mapped, verdict));
             match outcome {
                 Ok(()) => Ok(confined),
                 Err(failure) => {
@@ -121,16 +131,28 @@ pub fn launch(policy: &Policy, program: Program, restrict: &Restrict<'_>) -> Res
     }
 }
 
-/// Takes rights away inside, as the last thing before the program starts.
-pub type Restrict<'a> = dyn Fn() -> Result<(), RestrictError> + 'a;
+/// What is done to the new process beside what the policy says.
+pub struct Hooks<'a> {
+    /// Outside, with the number of the new process, before it does anything: the place to put
+    /// it under limits.
+    pub admit: &'a dyn Fn(i32) -> io::Result<()>,
+    /// Inside, as the last thing before the program starts: the place to take rights away.
+    pub restrict: &'a dyn Fn() -> Result<(), RestrictError>,
+}
+
+impl std::fmt::Debug for Hooks<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Hooks").finish_non_exhaustive()
+    }
+}
 
 /// Why a right could not be taken away.
 #[derive(Debug)]
 pub struct RestrictError {
     /// Which layer.
     pub step: Step,
-    /// What went wrong.
-    pub source: io::Error,
+    /// The error number, or 0 when there is none.
+    pub errno: i32,
 }
 
 impl Confined {
@@ -171,7 +193,7 @@ fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
 struct Inside<'a> {
     policy: &'a Policy,
     program: Program,
-    restrict: &'a Restrict<'a>,
+    restrict: &'a dyn Fn() -> Result<(), RestrictError>,
     verdict: OwnedFd,
 }
 
@@ -220,7 +242,7 @@ impl Inside<'_> {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity, "")?;
         let directory = &self.program.directory;
         rustix::process::chdir(directory).at(Step::Exec, directory.to_string_lossy())?;
-        (self.restrict)().map_err(|error| Failure::new(error.step, "", &error.source))
+        (self.restrict)().map_err(|RestrictError { step, errno }| Failure { step, errno, object: String::new() })
     }
 }
 

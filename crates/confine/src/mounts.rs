@@ -9,7 +9,7 @@ use std::{
     ffi::{CString, OsStr},
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::ffi::OsStrExt as _,
     },
     path::{Component, Path},
@@ -25,6 +25,7 @@ use rustix::{
 };
 
 use crate::{
+    owner_map::OwnerMap,
     policy::{Access, MemoryCap},
     sys::{MountAttributes, set_mount_attributes, set_one_mount_attributes},
 };
@@ -40,11 +41,25 @@ pub(crate) struct NewRoot(OwnedFd);
 impl Detached {
     /// A copy of a file or directory of this machine, with everything mounted below it.
     pub(crate) fn bind(source: &Path, access: Access) -> io::Result<Self> {
-        let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        if access == Access::ReadOnly {
-            set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+        Self::tree(source, Self::bound(access))
+    }
+
+    /// The same, with the owners of files translated as a user namespace says.
+    pub(crate) fn bind_mapped(source: &Path, access: Access, map: &OwnerMap) -> io::Result<Self> {
+        let attributes = MountAttributes {
+            set: u64::from(Self::bound(access).bits()) | libc::MOUNT_ATTR_IDMAP,
+            userns_fd: u64::try_from(map.namespace().as_raw_fd()).unwrap_or(u64::MAX),
+            ..MountAttributes::default()
+        };
+        Self::with_attributes(source, &attributes)
+    }
+
+    fn bound(access: Access) -> MountAttrFlags {
+        let set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        match access {
+            Access::ReadOnly => set | MountAttrFlags::MOUNT_ATTR_RDONLY,
+            Access::ReadWrite => set,
         }
-        Self::tree(source, set)
     }
 
     /// A device node, which may be used as one but neither executed nor trusted with its set bits.
@@ -53,12 +68,16 @@ impl Detached {
     }
 
     fn tree(source: &Path, set: MountAttrFlags) -> io::Result<Self> {
+        let attributes = MountAttributes { set: u64::from(set.bits()), ..MountAttributes::default() };
+        Self::with_attributes(source, &attributes)
+    }
+
+    fn with_attributes(source: &Path, attributes: &MountAttributes) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(CWD, source, flags)?;
-        let attributes = MountAttributes { set: u64::from(set.bits()), ..MountAttributes::default() };
-        set_mount_attributes(&tree, &attributes)?;
+        set_mount_attributes(&tree, attributes)?;
         Ok(Self(tree))
     }
 
@@ -180,6 +199,14 @@ impl NewRoot {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         Ok(openat2(&self.0, inside, flags, Mode::empty(), resolve)?)
+    }
+
+    /// Takes off what is mounted at a path, and the empty directory below it.
+    pub(crate) fn remove_mount(&self, stage: &Path, inside: &Path) -> io::Result<()> {
+        let path = stage.join(inside.strip_prefix("/").unwrap_or(inside));
+        rustix::mount::unmount(&path, rustix::mount::UnmountFlags::DETACH)?;
+        let (parent, name) = self.parent(inside)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Makes the file system that holds the root itself unwritable.

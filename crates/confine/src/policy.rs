@@ -63,6 +63,8 @@ pub enum EntryKind {
         source: PathBuf,
         /// What may be done to it.
         access: Access,
+        /// Whose files appear as the sandbox's own.
+        owner: Ownership,
     },
     /// Directories of this machine, the first on top, under a layer that takes all changes.
     Overlay {
@@ -72,6 +74,8 @@ pub enum EntryKind {
         upper: PathBuf,
         /// A scratch directory on the same file system as `upper`.
         work: PathBuf,
+        /// Whose files below appear as the sandbox's own.
+        owner: Ownership,
     },
     /// A file system in memory.
     Memory {
@@ -87,6 +91,22 @@ pub enum EntryKind {
     },
     /// An empty directory of the root's own.
     Directory,
+}
+
+/// Whose files appear inside as those of the sandbox's user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ownership {
+    /// Files belong to whom they belong; all but the sandbox's own user are nobody.
+    AsItIs,
+    /// Files of this user and group appear as the sandbox's, and what it makes appears outside
+    /// as theirs. Only root can arrange that, and only where the file system supports it.
+    Mapped {
+        /// User number outside.
+        uid: u32,
+        /// Group number outside.
+        gid: u32,
+    },
 }
 
 /// What may be done to a bound file or directory.

@@ -9,7 +9,8 @@ use std::{fmt, io};
 
 use rustix::process::{Resource, Rlimit};
 
-/// The most that a process may use without asking, and the most that it may ask for.
+/// The most that a process may use without asking, and the most that it may ask for. `u64::MAX`
+/// is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// In force from the start.
@@ -168,13 +169,18 @@ impl ResourceLimits {
 
 fn set(limit: Limit, asked: Bounds) -> Result<LimitInForce, LimitError> {
     let in_force = at_most(asked, rustix::process::getrlimit(limit.resource()).maximum);
-    let new = Rlimit { current: Some(in_force.soft), maximum: Some(in_force.hard) };
+    let new = Rlimit { current: finite(in_force.soft), maximum: finite(in_force.hard) };
     rustix::process::setrlimit(limit.resource(), new)
         .map_err(|error| LimitError::Set { limit, source: error.into() })?;
     if rustix::process::getrlimit(limit.resource()) != new {
         return Err(LimitError::NotInForce { limit });
     }
     Ok(LimitInForce { limit, asked, in_force })
+}
+
+/// The kernel's largest number means that there is no limit.
+fn finite(value: u64) -> Option<u64> {
+    (value != u64::MAX).then_some(value)
 }
 
 /// Never above what is there already, and never a soft limit above the hard one.

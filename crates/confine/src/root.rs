@@ -1,12 +1,13 @@
 //! The file system that a confined program sees, put together from a policy.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use rustix::mount::{MountPropagationFlags, mount_change};
 
 use crate::{
     mounts::{Detached, NewRoot},
-    policy::{EntryKind, MemoryCap, Policy},
+    owner_map::OwnerMap,
+    policy::{Access, Entry, EntryKind, MemoryCap, Ownership, Policy},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -41,22 +42,42 @@ const MASKED_DIRECTORIES: [&str; 2] = ["/proc/scsi", "/proc/acpi"];
 /// Settings of the kernel: to be read, not written.
 const READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/asound"];
 
-/// Mounts that had to be made before the sandbox's own rights took effect, by entry.
-pub(crate) type Prepared = Vec<Option<Detached>>;
+/// Trees that were made before the sandbox's own rights took effect.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// For each entry: a bind, or what is below an overlay.
+    trees: Vec<Vec<Detached>>,
+}
 
-/// Makes the trees that only the machine's root may make; nothing when we are not root.
+/// Makes the trees that only the machine's root may make; none when we are not root.
 pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
-    let privileged = rustix::process::geteuid().is_root();
-    policy
-        .entries
-        .iter()
-        .map(|entry| match &entry.kind {
-            EntryKind::Bind { source, access } if privileged => {
-                Detached::bind(source, *access).map(Some).at(Step::Entry, text(source))
-            }
-            _ => Ok(None),
-        })
-        .collect()
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Prepared { trees: policy.entries.iter().map(|_| Vec::new()).collect() });
+    }
+    let trees = policy.entries.iter().map(|entry| match &entry.kind {
+        EntryKind::Bind { source, access, owner } => {
+            Ok(vec![prepare_tree(policy, source, *access, *owner)?])
+        }
+        EntryKind::Overlay { lower, owner, .. } => {
+            lower.iter().map(|source| prepare_tree(policy, source, Access::ReadOnly, *owner)).collect()
+        }
+        EntryKind::Memory { .. } | EntryKind::Link { .. } | EntryKind::Directory => Ok(Vec::new()),
+    });
+    Ok(Prepared { trees: trees.collect::<Result<_, _>>()? })
+}
+
+fn prepare_tree(
+    policy: &Policy,
+    source: &Path,
+    access: Access,
+    owner: Ownership,
+) -> Result<Detached, Failure> {
+    let map = OwnerMap::new(owner, policy.identity).at(Step::Entry, text(source))?;
+    match map {
+        Some(map) => Detached::bind_mapped(source, access, &map),
+        None => Detached::bind(source, access),
+    }
+    .at(Step::Entry, text(source))
 }
 
 /// Builds the new root and moves into it. The caller must be alone in its mount namespace.
@@ -65,9 +86,8 @@ pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> 
     mount_change("/", private).at(Step::PrivateMounts, "/")?;
     let memory = Detached::memory(ROOT_CAP, 0o755).at(Step::Root, "tmpfs")?;
     let root = NewRoot::cover(&policy.stage, &memory).at(Step::Root, text(&policy.stage))?;
-    for (entry, prepared) in policy.entries.iter().zip(prepared) {
-        let inside = entry.inside.as_path();
-        place(&root, inside, &entry.kind, prepared).at(Step::Entry, text(inside))?;
+    for (entry, trees) in policy.entries.iter().zip(&prepared.trees) {
+        place(&root, policy, entry, trees).at(Step::Entry, text(&entry.inside))?;
     }
     mount_memory(&root, "/tmp", policy.tmp, 0o1777).at(Step::Root, "/tmp")?;
     make_devices(&root, policy)?;
@@ -76,25 +96,44 @@ pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> 
     root.enter().at(Step::PivotRoot, "/")
 }
 
-fn place(
-    root: &NewRoot,
-    inside: &Path,
-    kind: &EntryKind,
-    prepared: Option<Detached>,
-) -> std::io::Result<()> {
-    match (kind, prepared) {
-        (_, Some(prepared)) => root.mount(inside, &prepared),
-        (EntryKind::Bind { source, access }, None) => root.mount(inside, &Detached::bind(source, *access)?),
-        (EntryKind::Overlay { lower, upper, work }, None) => {
+fn place(root: &NewRoot, policy: &Policy, entry: &Entry, trees: &[Detached]) -> io::Result<()> {
+    let inside = entry.inside.as_path();
+    match (&entry.kind, trees) {
+        (EntryKind::Bind { .. }, [prepared]) => root.mount(inside, prepared),
+        (EntryKind::Bind { source, access, .. }, _) => root.mount(inside, &Detached::bind(source, *access)?),
+        (EntryKind::Overlay { lower, upper, work, .. }, []) => {
             root.mount(inside, &Detached::overlay(lower, upper, work)?)
         }
-        (EntryKind::Memory { cap, mode }, None) => root.mount(inside, &Detached::memory(*cap, *mode)?),
-        (EntryKind::Link { target }, None) => root.make_link(inside, target),
-        (EntryKind::Directory, None) => root.make_directory(inside, 0o755),
+        (EntryKind::Overlay { upper, work, .. }, trees) => {
+            mount_over(root, &policy.stage, inside, trees, (upper, work))
+        }
+        (EntryKind::Memory { cap, mode }, _) => root.mount(inside, &Detached::memory(*cap, *mode)?),
+        (EntryKind::Link { target }, _) => root.make_link(inside, target),
+        (EntryKind::Directory, _) => root.make_directory(inside, 0o755),
     }
 }
 
-fn mount_memory(root: &NewRoot, inside: &str, cap: MemoryCap, mode: u32) -> std::io::Result<()> {
+/// overlayfs takes what is below it by path, so prepared trees are shown for that moment.
+fn mount_over(
+    root: &NewRoot,
+    stage: &Path,
+    inside: &Path,
+    trees: &[Detached],
+    (upper, work): (&Path, &Path),
+) -> io::Result<()> {
+    let names: Vec<String> = (0..trees.len()).map(|index| format!(".lower-{index}")).collect();
+    for (tree, name) in trees.iter().zip(&names) {
+        root.mount(&Path::new("/").join(name), tree)?;
+    }
+    let lower: Vec<_> = names.iter().map(|name| stage.join(name)).collect();
+    root.mount(inside, &Detached::overlay(&lower, upper, work)?)?;
+    for name in &names {
+        root.remove_mount(stage, &Path::new("/").join(name))?;
+    }
+    Ok(())
+}
+
+fn mount_memory(root: &NewRoot, inside: &str, cap: MemoryCap, mode: u32) -> io::Result<()> {
     root.mount(Path::new(inside), &Detached::memory(cap, mode)?)
 }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Step {
     /// Making the process with its namespaces.
     Namespaces,
+    /// Putting the process under limits.
+    ControlGroup,
     /// Mapping users and groups.
     IdentityMap,
     /// Waiting for the other side.
@@ -70,6 +72,7 @@ impl Step {
                  CONFIG_SECURITY_LANDLOCK, or choose a weaker profile explicitly"
             }
             Self::HandShake
+            | Self::ControlGroup
             | Self::Devices
             | Self::NestedNamespaces
             | Self::Hostname
@@ -87,6 +90,7 @@ impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Namespaces => "make the namespaces",
+            Self::ControlGroup => "put the process under limits",
             Self::IdentityMap => "map users and groups",
             Self::HandShake => "hear from the other side",
             Self::PrivateMounts => "make mounts private",

@@ -18,6 +18,7 @@ mod turn;
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -27,7 +28,7 @@ use observe::Context;
 pub(crate) use observe::chain;
 pub(crate) use process::ShellSpec;
 pub use process::StartShellError;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use turn::{Ask, Patience, Request};
 use zareba_protocol::{Observation, RunCommand};
 use zareba_terminal::Size;
@@ -62,6 +63,7 @@ pub(crate) struct Shell {
     output: broadcast::Sender<Bytes>,
     place: watch::Receiver<PathBuf>,
     identity: Identity,
+    closing: Arc<Notify>,
     /// Reaches its end when the task has ended and the shell is gone.
     gone: watch::Receiver<()>,
 }
@@ -78,12 +80,13 @@ impl Shell {
         let mut actor = Actor::new(spec, name, directory.to_owned(), receiver);
         actor.start_shell().await?;
         let (output, place) = (actor.output.clone(), actor.place.subscribe());
+        let closing = Arc::clone(&actor.closing);
         let (alive, gone) = watch::channel(());
         tokio::spawn(async move {
             actor.serve().await;
             drop(alive);
         });
-        Ok(Self { requests, output, place, identity, gone })
+        Ok(Self { requests, output, place, identity, closing, gone })
     }
 
     /// The shell's directory after the last command that ended.
@@ -102,10 +105,10 @@ impl Shell {
         let _ = self.requests.send(Request::Resize(size)).await;
     }
 
-    /// Ends the shell and returns when it is gone.
-    pub(crate) async fn close(self) {
-        let Self { requests, mut gone, .. } = self;
-        drop(requests);
+    /// Ends the shell, also for those who wait for a command in it, and returns when it is gone.
+    pub(crate) async fn close(&self) {
+        self.closing.notify_one();
+        let mut gone = self.gone.clone();
         while gone.changed().await.is_ok() {}
     }
 

@@ -82,7 +82,7 @@ impl Shells {
     pub(crate) async fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         for cell in open.unwrap_or_default().into_values() {
-            if let Some(shell) = Arc::into_inner(cell).and_then(OnceCell::into_inner) {
+            if let Some(shell) = cell.get() {
                 shell.close().await;
             }
         }

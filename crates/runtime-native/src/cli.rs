@@ -20,6 +20,7 @@ use crate::{
     directory::{DirectoryError, RunDirectory},
     life::{self, Keeper},
     link::Link,
+    members::MARK,
     notice,
     sandbox::{NativeSandbox, Parts},
 };
@@ -123,9 +124,11 @@ impl CliRuntime {
             None => directory.make("workspace")?,
         };
         let user = User::current()?;
+        let mark = (MARK.into(), id.as_str().into());
         let added = variables
             .iter()
-            .map(|(name, value)| (name.into(), value.into()));
+            .map(|(name, value)| (name.into(), value.into()))
+            .chain([mark]);
         let environment = shell_environment(self.options.environment.clone(), added, &user);
         let options = ExecutorOptions {
             working_dir,

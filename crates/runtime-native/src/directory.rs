@@ -19,6 +19,8 @@ use rustix::{
 };
 use zareba_runtime::SandboxId;
 
+use crate::members;
+
 /// The lock files: one per kind of sandbox and one in each directory.
 const LOCK: &str = ".lock";
 
@@ -44,7 +46,8 @@ pub(crate) enum DirectoryError {
     },
 }
 
-/// A sandbox's directory. Dropping it removes it, unless it was said that it stays.
+/// A sandbox's directory. Dropping it ends what is left of the sandbox's processes and removes
+/// it, unless it was said that it stays.
 #[derive(Debug)]
 pub(crate) struct RunDirectory {
     path: PathBuf,
@@ -152,7 +155,7 @@ impl RunDirectory {
         self.outlive();
     }
 
-    /// Removes it, on a thread that may block.
+    /// Removes it, with the sandbox's last processes, on a thread that may block.
     pub(crate) async fn remove(mut self) {
         self.fate = Fate::Removed;
         // Without a runtime the closure is dropped, and with it the directory.
@@ -164,6 +167,9 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if self.fate == Fate::Left {
             return;
+        }
+        if let Some(sandbox) = self.sandbox() {
+            members::kill(&sandbox);
         }
         if let Err(error) = remove_tree(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove a sandbox's directory");

@@ -23,6 +23,7 @@ mod queues;
 mod sandbox;
 
 mod directory;
+mod members;
 mod process;
 mod record;
 mod server;

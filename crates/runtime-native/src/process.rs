@@ -4,18 +4,14 @@
 //! descriptor does, and so does a number together with the start time and the boot it was taken
 //! in, which is what can be written down.
 
-use std::{
-    collections::HashSet,
-    fs, io,
-    os::fd::AsFd as _,
-    process::{Child, ExitStatus},
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, fs, io, os::fd::AsFd as _, process::Child, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open,
+        pidfd_send_signal, waitid,
+    },
 };
 use tokio::net::unix::pipe;
 
@@ -39,21 +35,17 @@ pub(crate) struct ServerProcess {
     /// A process descriptor, which becomes readable when the process ends. It is no pipe; the
     /// type is tokio's one safe way to have any descriptor watched, and nothing is read from it.
     descriptor: pipe::Receiver,
-    /// There when it is our child, which somebody has to reap.
-    child: Option<Mutex<Child>>,
 }
 
 impl ServerProcess {
     /// Takes over a process that was just started and not yet waited for.
-    pub(crate) fn adopt(child: Child) -> io::Result<Self> {
+    pub(crate) fn adopt(mut child: Child) -> io::Result<Self> {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let held = open(pid).and_then(|descriptor| Ok((descriptor, identity_of(pid)?)));
-        let mut child = child;
         match held {
             Ok((descriptor, identity)) => Ok(Self {
                 identity,
                 descriptor,
-                child: Some(Mutex::new(child)),
             }),
             Err(error) => {
                 let _ = child.kill();
@@ -71,7 +63,6 @@ impl ServerProcess {
         let process = Self {
             identity: found,
             descriptor,
-            child: None,
         };
         (process.identity == *identity && !process.has_ended()).then_some(process)
     }
@@ -81,11 +72,10 @@ impl ServerProcess {
     }
 
     /// Waits for its end and reaps it when it is our child. May be called from several places.
-    pub(crate) async fn ended(&self) -> Option<ExitStatus> {
-        match self.descriptor.readable().await {
-            Ok(()) => self.reap(),
-            // The reactor is gone, and we soon will be.
-            Err(_) => None,
+    pub(crate) async fn ended(&self) {
+        // An error means that the reactor is gone, and we soon will be.
+        if self.descriptor.readable().await.is_ok() {
+            self.reap();
         }
     }
 
@@ -111,6 +101,7 @@ impl ServerProcess {
     pub(crate) fn end_blocking(&self) {
         if !readable_within(&self.descriptor, GRACE) {
             self.kill();
+            readable_within(&self.descriptor, GRACE);
         }
         self.reap();
     }
@@ -128,13 +119,11 @@ impl ServerProcess {
         let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
     }
 
-    fn reap(&self) -> Option<ExitStatus> {
-        let mut child = self
-            .child
-            .as_ref()?
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        child.wait().ok()
+    /// By its descriptor, so that it can be done by whoever notices, and never to another. One
+    /// that is no child of ours is somebody else's to reap.
+    fn reap(&self) {
+        let descriptor = WaitId::PidFd(self.descriptor.as_fd());
+        let _ = waitid(descriptor, WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }
 

@@ -17,9 +17,9 @@ use std::{
 
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 use zareba_executor::{FileScope, Linting, User, UserError};
-use zareba_runtime::Variables;
+use zareba_runtime::{SandboxId, Variables};
 
-use crate::{NativeOptions, process::ServerProcess};
+use crate::{NativeOptions, members::MARK, process::ServerProcess};
 
 mod complaints;
 
@@ -47,6 +47,8 @@ pub(crate) struct Order<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) working_dir: &'a Path,
     pub(crate) no_change_timeout: Duration,
+    /// Whose processes its shells and all that they start are.
+    pub(crate) sandbox: &'a SandboxId,
     pub(crate) variables: &'a Variables,
     pub(crate) tether: Tether,
 }
@@ -246,6 +248,10 @@ fn environment(order: &Order<'_>) -> Vec<(OsString, OsString)> {
         .filter(|(name, _)| is_inherited(name));
     let mut environment: Vec<(OsString, OsString)> = inherited.cloned().collect();
     let mut set = |name: &str, value: &OsStr| environment.push((name.into(), value.into()));
+    set(
+        &format!("ZAREBA_ENV_{MARK}"),
+        order.sandbox.as_str().as_ref(),
+    );
     for (name, value) in order.variables.iter() {
         set(&format!("ZAREBA_ENV_{name}"), value.as_ref());
     }

@@ -1,5 +1,7 @@
 //! The command line and environment of an executor, and starts that fail.
 
+use std::sync::LazyLock;
+
 use zareba_runtime::RuntimeError;
 
 use super::*;
@@ -29,12 +31,14 @@ fn order<'a>(
     options: &'a NativeOptions,
     variables: &'a Variables,
 ) -> Order<'a> {
+    static SANDBOX: LazyLock<SandboxId> = LazyLock::new(|| SandboxId::new("local-1").unwrap());
     Order {
         program,
         options,
         directory,
         working_dir: Path::new("/w"),
         no_change_timeout: Duration::from_millis(1500),
+        sandbox: &SANDBOX,
         variables,
         tether: Tether::Lifeline,
     }
@@ -54,6 +58,7 @@ fn variables_for_shells_cannot_change_the_executor() {
     let expected = [
         ("PATH", "/bin"),
         ("ZAREBA_LOG", "debug"),
+        ("ZAREBA_ENV_ZAREBA_EXECUTOR_SANDBOX", "local-1"),
         ("ZAREBA_ENV_LD_PRELOAD", "x.so"),
         ("ZAREBA_SHELL_NO_CHANGE_TIMEOUT", "1.5"),
         ("ZAREBA_SHELL_PROGRAM", "/bin/bash"),

@@ -94,6 +94,19 @@ impl Server {
         Ok(Self { listener, options })
     }
 
+    /// Takes over a Unix socket that listens already, as a program in a sandbox does whose
+    /// socket has its name outside.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    pub fn adopt(
+        listener: std::os::unix::net::UnixListener,
+        options: ServerOptions,
+    ) -> Result<Self, BindError> {
+        let listener = Listener::adopt(listener)?;
+        Ok(Self { listener, options })
+    }
+
     /// Where it really listens: with the port that the kernel chose.
     pub fn endpoint(&self) -> &Endpoint {
         self.listener.endpoint()

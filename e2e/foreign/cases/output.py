@@ -89,7 +89,8 @@ def letters_of_any_language_come_through(sandbox: Sandbox) -> None:
 
 @cases.case()
 def a_line_wider_than_the_screen_is_one_line(sandbox: Sandbox) -> None:
-    expect.finished(sandbox.run("printf '%s-' $(seq 1000); echo; echo after"), ''.join(f'{n}-' for n in range(1, 1001)) + '\nafter')
+    line = ''.join(f'{n}-' for n in range(1, 1001))
+    expect.finished(sandbox.run("printf '%s-' $(seq 1000); echo; echo after"), f'{line}\nafter')
 
 
 @cases.case()

@@ -90,7 +90,9 @@ def being_alive_and_the_server_info_need_no_key(sandbox: Sandbox) -> None:
 
 @cases.case(better='the original hands its whole environment to the shell')
 def the_key_is_not_in_the_environment_of_the_shell(sandbox: Sandbox) -> None:
-    expect.lacks(sandbox.output('env', hidden=True), 'SESSION_API_KEY', sandbox.server.api_key)
+    variables = sandbox.output('env', hidden=True)
+    expect.contains(variables, f'HOME={sandbox.home}\n', 'NO_CHANGE_TIMEOUT_SECONDS=1\n')
+    expect.lacks(variables, 'SESSION_API_KEY', sandbox.server.api_key)
 
 
 @cases.case(server=Server(api_key=None, silence=None))

@@ -8,11 +8,12 @@ use clap::{Args, ValueEnum};
 pub(crate) const DEFAULT_USERNAME: &str = "openhands";
 
 /// Perform actions that come over HTTP, until told to stop
-///
-/// Takes the command line of OpenHands' action execution server, so that it can be started in
-/// its place.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:
+#[command(after_help = "\
+Takes the command line of OpenHands' action execution server, so that it can be started in its
+place. SESSION_API_KEY is the key that clients have to show.
+
+Example:
   zareba executor --unix /tmp/agent.sock --working-dir ./project
   curl --unix-socket /tmp/agent.sock http://localhost/alive")]
 pub(crate) struct ExecutorArguments {
@@ -25,7 +26,7 @@ pub(crate) struct ExecutorArguments {
     /// Plugins that the client asks for: jupyter, agent_skills, vscode
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) plugins: Vec<String>,
-    /// Who shells run as; made when missing, which takes root [default: openhands]
+    /// Who shells run as; made when missing, which takes root [default: RUNTIME_USERNAME, otherwise openhands]
     #[arg(long, value_name = "NAME")]
     pub(crate) username: Option<String>,
     /// The number of that user when it is made
@@ -91,9 +92,10 @@ pub(crate) struct OwnArguments {
 /// Which paths file actions may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArgument {
-    /// Whatever the user may open
+    // Not documentation, which clap would print as a list.
+    // Whatever the user may open.
     Anywhere,
-    /// Only what stays inside the working directory
+    // Only what stays inside the working directory.
     Workspace,
 }
 

@@ -13,19 +13,21 @@ pub(crate) struct ConfigArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print every setting with its value and its source
-    #[command(after_help = "Example:
-  zareba config show --set shell.timeout=30 | grep timeout
+    #[command(after_help = "\
+Secrets are shown as ***.
 
-Secrets are shown as ***.")]
+Example:
+  zareba config show --set shell.timeout=30 | grep timeout")]
     Show,
 }
 
 /// Say what this machine can do, and how to get the rest
 #[derive(Args, Debug)]
-#[command(after_help = "Example:
-  zareba doctor -o json
+#[command(after_help = "\
+Ends with 1 when something is missing that is needed now.
 
-Ends with 1 when something is missing that is needed now.")]
+Example:
+  zareba doctor -o json")]
 pub(crate) struct DoctorArguments {}
 
 /// Print a completion script for a shell

@@ -37,9 +37,16 @@ impl SandboxArguments {
         }
         for variable in &self.variables {
             let (name, value) = variable.split_once('=').ok_or_else(|| {
-                Failure::new(Exit::Usage, format!("`{variable}` is not of the form `NAME=VALUE`"))
+                Failure::new(
+                    Exit::Usage,
+                    format!("`{variable}` is not of the form `NAME=VALUE`"),
+                )
             })?;
-            overrides.push(Override::new(format!("--env {name}"), format!("env.{name}"), value));
+            overrides.push(Override::new(
+                format!("--env {name}"),
+                format!("env.{name}"),
+                value,
+            ));
         }
         Ok(overrides)
     }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// Open a shell in a fresh sandbox of the runtime `cli`
-///
-/// At a terminal it is yours until you leave it. Otherwise each line of standard input is run as
-/// a command, and the output is printed.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+At a terminal it is yours until you leave it. Otherwise each line of standard input is run as a
+command, and the output is printed.
+
+Examples:
   zareba shell --workspace ./project
   printf 'cd /tmp\\npwd\\n' | zareba shell")]
 pub(crate) struct ShellArguments {

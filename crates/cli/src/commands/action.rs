@@ -24,8 +24,12 @@ const WORKSPACE: &str = "{{workspace}}";
 /// Performs every action of the file in one sandbox.
 pub(crate) fn perform(context: &Context, arguments: &ActionArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration =
-        settings::load(&context.globals, &context.environment, WithoutConfig::Search, flags)?;
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        flags,
+    )?;
     let source = Source::of(&arguments.file);
     let name = source.name();
     let mut lines = Lines::read(source)?;
@@ -104,9 +108,13 @@ impl Stage {
 /// Puts the directory into every string. The nesting is as deep as the parser allows.
 fn fill_in(value: &mut Value, workspace: &str) {
     match value {
-        Value::String(text) if text.contains(WORKSPACE) => *text = text.replace(WORKSPACE, workspace),
+        Value::String(text) if text.contains(WORKSPACE) => {
+            *text = text.replace(WORKSPACE, workspace)
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| fill_in(item, workspace)),
-        Value::Object(members) => members.values_mut().for_each(|item| fill_in(item, workspace)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|item| fill_in(item, workspace)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -119,8 +127,12 @@ mod tests {
 
     #[test]
     fn the_workspace_is_filled_in_wherever_a_string_names_it() {
-        let mut value = json!({"args": {"path": "{{workspace}}/a", "n": 1}, "list": ["{{workspace}}"]});
+        let mut value =
+            json!({"args": {"path": "{{workspace}}/a", "n": 1}, "list": ["{{workspace}}"]});
         fill_in(&mut value, "/tmp/x");
-        assert_eq!(value, json!({"args": {"path": "/tmp/x/a", "n": 1}, "list": ["/tmp/x"]}));
+        assert_eq!(
+            value,
+            json!({"args": {"path": "/tmp/x/a", "n": 1}, "list": ["/tmp/x"]})
+        );
     }
 }

@@ -12,7 +12,12 @@ use crate::{
 /// Prints the script.
 pub(crate) fn perform(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "zareba", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut Arguments::command(),
+        "zareba",
+        &mut script,
+    );
     say::data(&script)?;
     Ok(Exit::Success)
 }

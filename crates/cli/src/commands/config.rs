@@ -18,8 +18,12 @@ pub(crate) fn perform(context: &Context, arguments: &ConfigArguments) -> Result<
 
 fn show(context: &Context) -> Result<Exit, Failure> {
     let flags = Vec::new();
-    let configuration =
-        settings::load(&context.globals, &context.environment, WithoutConfig::Search, flags)?;
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        flags,
+    )?;
     let rows = configuration.table();
     match context.globals.output {
         OutputFormat::Json => {
@@ -28,8 +32,13 @@ fn show(context: &Context) -> Result<Exit, Failure> {
             say::line(text)?;
         }
         OutputFormat::Text => {
-            let settings = rows.iter().map(|row| format!("{} = {}", row.key, row.value));
-            let width = settings.clone().map(|setting| setting.chars().count()).max();
+            let settings = rows
+                .iter()
+                .map(|row| format!("{} = {}", row.key, row.value));
+            let width = settings
+                .clone()
+                .map(|setting| setting.chars().count())
+                .max();
             // A long value must not push the sources of all others out of sight.
             let width = width.unwrap_or(0).min(56);
             let lines = settings

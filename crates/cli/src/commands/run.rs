@@ -22,8 +22,12 @@ use crate::{
 /// Runs the command and ends with its exit code.
 pub(crate) fn perform(context: &Context, arguments: &RunArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration =
-        settings::load(&context.globals, &context.environment, WithoutConfig::Search, flags)?;
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        flags,
+    )?;
     let command = match arguments.command.as_slice() {
         [text] => text.clone(),
         words => quote::join(words),
@@ -70,14 +74,20 @@ impl Outcome {
             _ => format!("exit code {exit_code}"),
         };
         let took = play::duration(self.took);
-        say::note(format_args!("{end} after {took} in the runtime `{}`", self.runtime));
+        say::note(format_args!(
+            "{end} after {took} in the runtime `{}`",
+            self.runtime
+        ));
         Ok(exit)
     }
 }
 
 /// The whole output where there is a file with it, otherwise what the observation holds.
 fn show(content: &str, metadata: &CommandMetadata) -> Result<(), Failure> {
-    let whole = metadata.output_file.as_deref().and_then(|path| File::open(path).ok());
+    let whole = metadata
+        .output_file
+        .as_deref()
+        .and_then(|path| File::open(path).ok());
     if let Some(mut file) = whole {
         let mut stdout = io::stdout().lock();
         return match io::copy(&mut file, &mut stdout) {

@@ -24,14 +24,19 @@ pub(crate) fn perform(context: &Context, arguments: ShellArguments) -> Result<Ex
         variables: arguments.variables,
     };
     let flags = sandbox.overrides()?;
-    let configuration =
-        settings::load(&context.globals, &context.environment, WithoutConfig::Search, flags)?;
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        flags,
+    )?;
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match (at_terminal, context.globals.output) {
         (true, OutputFormat::Text) => interactive::perform(context, &configuration),
         (true, OutputFormat::Json) => {
             let message = "a shell at a terminal cannot be printed as JSON";
-            Err(Failure::new(Exit::Usage, message).hint("pipe commands into `zareba shell -o json`"))
+            Err(Failure::new(Exit::Usage, message)
+                .hint("pipe commands into `zareba shell -o json`"))
         }
         (false, format) => scripted::perform(context, &configuration, format),
     }

@@ -48,12 +48,19 @@ fn command(run: &RunCommand) -> Vec<String> {
 }
 
 fn edited(edit: &EditFile) -> String {
-    let command = if edit.command.is_empty() { "draft" } else { &edit.command };
+    let command = if edit.command.is_empty() {
+        "draft"
+    } else {
+        &edit.command
+    };
     format!("edit: {command} {}", edit.path)
 }
 
 fn searched(grep: &SearchFiles) -> String {
-    let include = grep.include.as_ref().map(|include| format!(" in {include}"));
+    let include = grep
+        .include
+        .as_ref()
+        .map(|include| format!(" in {include}"));
     format!("grep: {}{}", grep.pattern, include.unwrap_or_default())
 }
 

@@ -35,7 +35,11 @@ fn a_command_is_shown_with_its_output_its_end_and_its_time() {
 fn a_command_that_runs_on_says_so() {
     check(
         r#"{"action": "run", "args": {"command": "cat"}}"#,
-        &command("a", -1, "\n[The command timed out after 1.0 seconds. You may wait.]"),
+        &command(
+            "a",
+            -1,
+            "\n[The command timed out after 1.0 seconds. You may wait.]",
+        ),
         Duration::from_secs(1),
         "▶ run: cat\n  a\n  [The command timed out after 1.0 seconds. …]\n  … still running · 1.00 s\n",
     );

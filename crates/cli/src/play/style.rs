@@ -16,8 +16,12 @@ pub(crate) enum Style {
 impl Style {
     /// What standard output can show. `NO_COLOR` is the common way to say no.
     pub(crate) fn for_stdout(environment: &Environment) -> Self {
-        let refused = environment.get_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || environment.get("TERM").is_none_or(|terminal| terminal == "dumb");
+        let refused = environment
+            .get_os("NO_COLOR")
+            .is_some_and(|value| !value.is_empty())
+            || environment
+                .get("TERM")
+                .is_none_or(|terminal| terminal == "dumb");
         if io::stdout().is_terminal() && !refused {
             Self::Coloured
         } else {

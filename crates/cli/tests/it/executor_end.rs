@@ -17,7 +17,7 @@ const PROMPTLY: Duration = Duration::from_secs(1);
 
 /// Starts a process that leaves its shell's session, and returns it.
 fn start_daemon(executor: &Executor) -> OwnedFd {
-    executor.run("setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &");
+    executor.run("(setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &)");
     let number = executor.run("until [ -s daemon ]; do sleep 0.01; done; cat daemon");
     let Ok(number) = number.parse() else {
         panic!("not a process number: {number}");
@@ -27,7 +27,10 @@ fn start_daemon(executor: &Executor) -> OwnedFd {
 }
 
 fn check_nothing_is_left(executor: &Executor) {
-    assert_eq!(executor.place().temporary_files(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(
+        executor.place().temporary_files(),
+        Vec::<std::path::PathBuf>::new()
+    );
     assert!(!executor.socket().exists());
 }
 
@@ -40,8 +43,15 @@ fn a_signal_ends_it_promptly_with_everything_that_it_started() {
         executor.signal(signal);
         let (status, said) = executor.wait();
         assert_eq!(status.code(), Some(0), "{signal:?}: {said}");
-        assert!(asked.elapsed() < PROMPTLY, "{signal:?}: {:?}", asked.elapsed());
-        assert!(ends_within(&daemon, Duration::ZERO), "{signal:?}: the daemon lives on");
+        assert!(
+            asked.elapsed() < PROMPTLY,
+            "{signal:?}: {:?}",
+            asked.elapsed()
+        );
+        assert!(
+            ends_within(&daemon, Duration::ZERO),
+            "{signal:?}: the daemon lives on"
+        );
         check_nothing_is_left(&executor);
     }
 }
@@ -77,7 +87,9 @@ fn in_background(executor: &Executor, seconds: &str) -> mpsc::Receiver<Option<se
         stream.write_all((head + &body).as_bytes()).unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
-        let observation = answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
+        let observation = answer
+            .split_once("\r\n\r\n")
+            .and_then(|(_, body)| serde_json::from_str(body).ok());
         let _ = sender.send(observation);
     });
     executor.act(&json!({ "action": "run", "shell": "watch", "args": {
@@ -102,7 +114,11 @@ fn the_second_signal_means_now() {
     let answer = in_background(&executor, "1000");
     executor.signal(Signal::INT);
     // Two signals that are both still waiting to be taken count as one, so it may take more.
-    let process = pidfd_open(Pid::from_raw(executor.pid().cast_signed()).unwrap(), PidfdFlags::empty()).unwrap();
+    let process = pidfd_open(
+        Pid::from_raw(executor.pid().cast_signed()).unwrap(),
+        PidfdFlags::empty(),
+    )
+    .unwrap();
     let asked = Instant::now();
     while !ends_within(&process, Duration::from_millis(20)) {
         executor.signal(Signal::INT);

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
     net::{SocketAddr, TcpStream},
-    os::unix::fs::MetadataExt as _,
+    os::unix::{fs::MetadataExt as _, net::UnixStream},
     process::{Command, Stdio},
 };
 
@@ -16,7 +16,10 @@ use crate::support::{Executor, Place, Told, request_on};
 fn an_executor_that_is_ready_answers_and_performs_actions() {
     let executor = Executor::start();
     let alive = executor.request("GET", "/alive", "", b"");
-    assert_eq!((alive.status, alive.body.as_slice()), (200, &br#"{"status":"ok"}"#[..]));
+    assert_eq!(
+        (alive.status, alive.body.as_slice()),
+        (200, &br#"{"status":"ok"}"#[..])
+    );
     let workspace = fs::canonicalize(executor.place().path("workspace")).unwrap();
     assert_eq!(executor.run("pwd"), workspace.to_str().unwrap());
 }
@@ -34,7 +37,12 @@ fn shells_inherit_our_environment_without_the_key_and_without_our_descriptors() 
                     readlink /proc/$$/fd/* | grep -c -e socket -e anon_inode; grep -c swordfish /proc/$PPID/environ"
     } } });
     let headers = "x-session-api-key: swordfish\r\n";
-    let response = executor.request("POST", "/execute_action", headers, body.to_string().as_bytes());
+    let response = executor.request(
+        "POST",
+        "/execute_action",
+        headers,
+        body.to_string().as_bytes(),
+    );
     let observation: Value = serde_json::from_slice(&response.body).unwrap();
     let content = observation["content"].as_str().unwrap();
     assert!(content.starts_with("50000 yes\n0\n0\n"), "{content}");
@@ -60,7 +68,9 @@ fn start_tcp(place: &Place, more: impl FnOnce(&mut Command)) -> (Server, SocketA
     more(&mut command);
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let server = Server(child);
     let announced: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(announced["pid"], json!(server.0.id()));
@@ -76,7 +86,12 @@ impl Server {
     fn end(mut self) -> String {
         drop(self.0.stdin.take());
         let mut said = String::new();
-        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         assert_eq!(self.0.wait().unwrap().code(), Some(0), "{said}");
         said
     }
@@ -90,11 +105,64 @@ impl Drop for Server {
 }
 
 #[test]
+fn descriptors_of_any_number_are_taken_over_and_the_one_for_ready_is_closed() {
+    let place = Place::new();
+    let socket = place.path("socket");
+    let zareba = place.zareba(&[
+        "executor",
+        "--ready-fd",
+        "3",
+        "--lifeline-fd",
+        "4",
+        "--unix",
+    ]);
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "exec \"$0\" \"$@\" 3>&1 4<&0 >/dev/null </dev/null"])
+        .arg(zareba.get_program())
+        .args(zareba.get_args())
+        .arg(&socket)
+        .env_clear()
+        .envs(
+            zareba
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("SU_TO_USER", "false")
+        .current_dir(place.path("workspace"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut server = Server(command.spawn().unwrap());
+    let mut said = String::new();
+    let mut ready = server.0.stdout.take().unwrap();
+    // Only the end of the pipe lets this return.
+    ready.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "ready\n");
+    let alive = request_on(
+        UnixStream::connect(&socket).unwrap(),
+        "GET",
+        "/alive",
+        "",
+        b"",
+    );
+    assert_eq!(alive.status, 200);
+    server.end();
+    assert!(!socket.exists());
+}
+
+#[test]
 fn without_a_key_only_this_machine_is_listened_to_and_that_is_said() {
     let place = Place::new();
     let (server, address, _) = start_tcp(&place, |_| {});
     assert!(address.ip().is_loopback(), "{address}");
-    let alive = request_on(TcpStream::connect(address).unwrap(), "GET", "/alive", "", b"");
+    let alive = request_on(
+        TcpStream::connect(address).unwrap(),
+        "GET",
+        "/alive",
+        "",
+        b"",
+    );
     assert_eq!(alive.status, 200);
     let note = "zareba: no SESSION_API_KEY is set, so only this machine is listened to\n";
     assert!(server.end().contains(note));
@@ -125,7 +193,11 @@ fn the_network_is_listened_to_without_a_key_only_when_that_is_asked_for() {
         command.arg("--allow-network-without-key");
     });
     assert!(address.ip().is_unspecified(), "{address}");
-    assert!(server.end().contains("whoever reaches 0.0.0.0:0 may run commands"));
+    assert!(
+        server
+            .end()
+            .contains("whoever reaches 0.0.0.0:0 may run commands")
+    );
 }
 
 #[test]
@@ -150,8 +222,13 @@ fn what_the_original_refuses_is_refused() {
       hint: there are: jupyter, agent_skills, vscode
     ");
     assert_eq!(unknown.code, Some(120));
-    let contradiction =
-        place.output(&["executor", "0", "--browsergym-eval-env", "a", "--no-enable-browser"]);
+    let contradiction = place.output(&[
+        "executor",
+        "0",
+        "--browsergym-eval-env",
+        "a",
+        "--no-enable-browser",
+    ]);
     insta::assert_snapshot!(contradiction.stderr, @"
     error: Browser environment is not enabled in config
       hint: `--browsergym-eval-env` does not go with `--no-enable-browser`
@@ -166,7 +243,13 @@ fn a_socket_that_is_in_use_is_left_to_its_owner() {
     let socket = executor.socket().to_str().unwrap().to_owned();
     let refused = executor.place().output(&["executor", "--unix", &socket]);
     assert_eq!(refused.code, Some(122), "{}", refused.stderr);
-    assert!(refused.stderr.starts_with("error: another server listens on"), "{}", refused.stderr);
+    assert!(
+        refused
+            .stderr
+            .starts_with("error: another server listens on"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(executor.run("echo still here"), "still here");
 }
 
@@ -175,7 +258,9 @@ fn a_socket_that_is_in_use_is_left_to_its_owner() {
 #[test]
 fn another_user_is_changed_to_by_root_and_only_by_root() {
     let mut executor = Executor::start_with(|command| {
-        command.args(["--username", "daemon"]).env("SU_TO_USER", "true");
+        command
+            .args(["--username", "daemon"])
+            .env("SU_TO_USER", "true");
         let home = command.get_envs().find(|(name, _)| *name == "HOME");
         let place = home.unwrap().1.unwrap().to_owned();
         let place = std::path::Path::new(&place).parent().unwrap().to_owned();
@@ -184,7 +269,9 @@ fn another_user_is_changed_to_by_root_and_only_by_root() {
         fs::write(place.join("workspace/file"), "").unwrap();
     });
     let us = rustix::process::geteuid();
-    let owner = fs::metadata(executor.place().path("workspace/file")).unwrap().uid();
+    let owner = fs::metadata(executor.place().path("workspace/file"))
+        .unwrap()
+        .uid();
     let who: u32 = executor.run("id -u").parse().unwrap();
     drop(executor.take_lifeline());
     let (_, said) = executor.wait();
@@ -192,19 +279,32 @@ fn another_user_is_changed_to_by_root_and_only_by_root() {
         assert_eq!((who, owner), (1, 1), "{said}");
     } else {
         assert_eq!((who, owner), (us.as_raw(), us.as_raw()), "{said}");
-        assert!(said.contains("and not as `daemon`, because only root can change the user"), "{said}");
+        assert!(
+            said.contains("and not as `daemon`, because only root can change the user"),
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn flags_and_variables_reach_the_executor() {
     let executor = Executor::start_with(|command| {
-        command.args(["--scope", "workspace", "--shell", "/bin/sh", "--set", "env.FROM_SET=yes"]);
+        command.args([
+            "--scope",
+            "workspace",
+            "--shell",
+            "/bin/sh",
+            "--set",
+            "env.FROM_SET=yes",
+        ]);
         command.env("NO_CHANGE_TIMEOUT_SECONDS", "1");
     });
     let outside = executor.act(&json!({ "action": "read", "args": { "path": "/etc/passwd" } }));
     assert_eq!(outside["observation"], "error");
-    assert_eq!(executor.run("echo $FROM_SET ${BASH_VERSION:-none}"), "yes none");
+    assert_eq!(
+        executor.run("echo $FROM_SET ${BASH_VERSION:-none}"),
+        "yes none"
+    );
     let silent = executor.act(&json!({ "action": "run", "args": { "command": "sleep 100" } }));
     let suffix = silent["extras"]["metadata"]["suffix"].as_str().unwrap();
     assert!(suffix.contains("no new output after 1 seconds"), "{suffix}");
@@ -214,9 +314,20 @@ fn flags_and_variables_reach_the_executor() {
 fn a_mistake_in_the_environment_is_told_before_anything_starts() {
     let place = Place::new();
     let mut command = place.zareba(&["executor", "0"]);
-    let output = command.env("NO_CHANGE_TIMEOUT_SECONDS", "soon").env("ZAREBA_SHEL_TIMEOUT", "1");
+    let output = command
+        .env("NO_CHANGE_TIMEOUT_SECONDS", "soon")
+        .env("ZAREBA_SHEL_TIMEOUT", "1");
     let told = Told::from(output.output().unwrap());
     assert_eq!(told.code, Some(121));
-    assert!(told.stderr.starts_with("error: cannot use the configuration\n  caused by: "), "{}", told.stderr);
-    assert!(told.stderr.contains("did you mean `ZAREBA_SHELL_TIMEOUT`?"), "{}", told.stderr);
+    assert!(
+        told.stderr
+            .starts_with("error: cannot use the configuration\n  caused by: "),
+        "{}",
+        told.stderr
+    );
+    assert!(
+        told.stderr.contains("did you mean `ZAREBA_SHELL_TIMEOUT`?"),
+        "{}",
+        told.stderr
+    );
 }

@@ -46,7 +46,13 @@ impl Executor {
             .arg(&socket)
             .arg("--working-dir")
             .arg(directory.path().join("workspace"))
-            .args(["--no-enable-browser", "--ready-fd", "1", "--lifeline-fd", "0"])
+            .args([
+                "--no-enable-browser",
+                "--ready-fd",
+                "1",
+                "--lifeline-fd",
+                "0",
+            ])
             .args(["--username", &user()])
             .args(flags)
             .env_clear()
@@ -61,8 +67,15 @@ impl Executor {
         let ready = child.stdout.take().context("the executor has no output")?;
         let mut line = String::new();
         BufReader::new(ready).read_line(&mut line)?;
-        ensure!(line == "ready\n", "the executor said {line:?} and not that it is ready");
-        Ok(Self { child, socket, directory })
+        ensure!(
+            line == "ready\n",
+            "the executor said {line:?} and not that it is ready"
+        );
+        Ok(Self {
+            child,
+            socket,
+            directory,
+        })
     }
 
     /// The directory that shells start in, as they see it.
@@ -86,13 +99,25 @@ impl Executor {
     }
 
     /// Sends a request with the key.
-    pub(crate) fn send(&self, method: &str, target: &str, kind: &str, body: &[u8]) -> Result<Answer> {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        target: &str,
+        kind: &str,
+        body: &[u8],
+    ) -> Result<Answer> {
         let head = format!("X-Session-API-Key: {KEY}\r\nContent-Type: {kind}\r\n");
         self.exchange(method, target, &head, body)
     }
 
     /// Sends a request with these header lines, each ended by CR LF.
-    pub(crate) fn exchange(&self, method: &str, target: &str, head: &str, body: &[u8]) -> Result<Answer> {
+    pub(crate) fn exchange(
+        &self,
+        method: &str,
+        target: &str,
+        head: &str,
+        body: &[u8],
+    ) -> Result<Answer> {
         let mut stream = self.connect()?;
         let length = body.len();
         write!(
@@ -158,7 +183,10 @@ impl Drop for Executor {
 
 impl Answer {
     fn parse(bytes: &[u8]) -> Result<Self> {
-        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").context("no head")?;
+        let end = bytes
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .context("no head")?;
         let head = std::str::from_utf8(&bytes[..end])?.to_lowercase();
         let status = head.split(' ').nth(1).context("no status")?.parse()?;
         let mut body = bytes[end + 4..].to_vec();
@@ -180,7 +208,10 @@ impl Answer {
 fn dechunk(mut bytes: &[u8]) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let end = bytes.windows(2).position(|window| window == b"\r\n").context("a cut chunk")?;
+        let end = bytes
+            .windows(2)
+            .position(|window| window == b"\r\n")
+            .context("a cut chunk")?;
         let length = usize::from_str_radix(std::str::from_utf8(&bytes[..end])?.trim(), 16)?;
         bytes = &bytes[end + 2..];
         if length == 0 {
@@ -199,15 +230,22 @@ pub(crate) fn content(observation: &Value) -> &str {
 }
 
 pub(crate) fn exit_code(observation: &Value) -> i64 {
-    observation["extras"]["metadata"]["exit_code"].as_i64().unwrap_or(i64::MIN)
+    observation["extras"]["metadata"]["exit_code"]
+        .as_i64()
+        .unwrap_or(i64::MIN)
 }
 
 /// Our own login name: shells run as whoever runs the tests.
 fn user() -> String {
     let uid = rustix::process::getuid().as_raw().to_string();
     let database = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let entry = database.lines().find(|line| line.split(':').nth(2) == Some(uid.as_str()));
-    entry.and_then(|line| line.split(':').next()).unwrap_or("nobody").to_owned()
+    let entry = database
+        .lines()
+        .find(|line| line.split(':').nth(2) == Some(uid.as_str()));
+    entry
+        .and_then(|line| line.split(':').next())
+        .unwrap_or("nobody")
+        .to_owned()
 }
 
 /// A multipart body with one file.

@@ -11,10 +11,17 @@ use crate::http_client::{Executor, exit_code, recorded};
 /// Sends the recorded request and compares the answer with the recorded one.
 fn replay(executor: &Executor, name: &str) -> Result<()> {
     let workspace = executor.workspace()?.display().to_string();
-    let example: Value = serde_json::from_str(&recorded(name)?.to_string().replace("/workspace", &workspace))?;
+    let example: Value = serde_json::from_str(
+        &recorded(name)?
+            .to_string()
+            .replace("/workspace", &workspace),
+    )?;
     let found = executor.act(&example["request"]["json"]["action"])?;
     let (found, expected) = (neutral(found), neutral(example["response"]["json"].clone()));
-    ensure!(found == expected, "{name}\nfound    {found}\nexpected {expected}");
+    ensure!(
+        found == expected,
+        "{name}\nfound    {found}\nexpected {expected}"
+    );
     Ok(())
 }
 

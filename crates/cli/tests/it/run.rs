@@ -26,11 +26,18 @@ fn output_goes_to_stdout_the_summary_to_stderr_and_the_exit_code_is_the_commands
         assert_eq!(told.code, Some(7), "{}", told.stderr);
         assert_eq!(told.stdout.lines().next(), Some("hi"));
         let (before, last) = summary(&told);
-        assert_eq!(last, format!("zareba: exit code 7 after TIME in the runtime `{runtime}`"));
+        assert_eq!(
+            last,
+            format!("zareba: exit code 7 after TIME in the runtime `{runtime}`")
+        );
         // That there are no walls is said once.
         assert_eq!(before.len(), 1, "{before:?}");
         assert!(before[0].starts_with("warning: the runtimes `cli` and `local` do not isolate"));
-        assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new(), "{runtime}");
+        assert_eq!(
+            place.temporary_files(),
+            Vec::<std::path::PathBuf>::new(),
+            "{runtime}"
+        );
     }
 }
 
@@ -38,9 +45,21 @@ fn output_goes_to_stdout_the_summary_to_stderr_and_the_exit_code_is_the_commands
 fn several_words_are_passed_on_as_they_are_and_one_is_shell_text() {
     let place = Place::new();
     let told = place.output(&["run", "--", "printf", "%s|", "a  b", "$HOME", "it's", ""]);
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "a  b|$HOME|it's||\n"));
-    let told = place.output(&["run", "-e", "NAME=world", "--", "echo hello $NAME | tr a-z A-Z"]);
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "HELLO WORLD\n"));
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "a  b|$HOME|it's||\n")
+    );
+    let told = place.output(&[
+        "run",
+        "-e",
+        "NAME=world",
+        "--",
+        "echo hello $NAME | tr a-z A-Z",
+    ]);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "HELLO WORLD\n")
+    );
 }
 
 #[test]
@@ -48,7 +67,10 @@ fn a_command_that_takes_too_long_ends_with_124() {
     let place = Place::new();
     let told = place.output(&["run", "--timeout", "0.2", "--", "echo begun; sleep 1000"]);
     assert_eq!((told.code, told.stdout.as_str()), (Some(124), "begun\n"));
-    assert_eq!(summary(&told).1, "zareba: timed out after TIME in the runtime `cli`");
+    assert_eq!(
+        summary(&told).1,
+        "zareba: timed out after TIME in the runtime `cli`"
+    );
     let told = place.output(&["run", "--set", "shell.timeout=0.2", "--", "sleep 1000"]);
     assert_eq!(told.code, Some(124));
 }
@@ -66,12 +88,25 @@ fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
     let place = Place::new();
     let workspace = place.path("workspace/project");
     let workspace = workspace.to_str().unwrap();
-    let told = place.output(&["run", "--workspace", workspace, "--", "pwd; echo kept > file"]);
+    let told = place.output(&[
+        "run",
+        "--workspace",
+        workspace,
+        "--",
+        "pwd; echo kept > file",
+    ]);
     assert_eq!(told.stdout.trim_end(), workspace);
-    assert_eq!(std::fs::read_to_string(place.path("workspace/project/file")).unwrap(), "kept\n");
+    assert_eq!(
+        std::fs::read_to_string(place.path("workspace/project/file")).unwrap(),
+        "kept\n"
+    );
     let told = place.output(&["run", "--", "ls -A; pwd"]);
     let fresh = std::path::Path::new(told.stdout.trim_end());
-    assert!(fresh.starts_with(place.path("tmp")) && !fresh.exists(), "{}", told.stdout);
+    assert!(
+        fresh.starts_with(place.path("tmp")) && !fresh.exists(),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]
@@ -96,9 +131,20 @@ fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
     let told = place.output(&["run", "--set", "shell.program=/none", "--", "true"]);
     assert_eq!(told.code, Some(122), "{}", told.stderr);
     assert!(told.stderr.contains("\n  caused by: "), "{}", told.stderr);
-    assert!(told.stderr.ends_with("  hint: `zareba doctor` says what this machine can do\n"));
-    assert_eq!(place.output(&["run", "--timeout", "never", "--", "true"]).code, Some(120));
-    assert_eq!(place.output(&["run", "-e", "novalue", "--", "true"]).code, Some(120));
+    assert!(
+        told.stderr
+            .ends_with("  hint: `zareba doctor` says what this machine can do\n")
+    );
+    assert_eq!(
+        place
+            .output(&["run", "--timeout", "never", "--", "true"])
+            .code,
+        Some(120)
+    );
+    assert_eq!(
+        place.output(&["run", "-e", "novalue", "--", "true"]).code,
+        Some(120)
+    );
     assert_eq!(place.output(&["run"]).code, Some(120));
 }
 
@@ -107,7 +153,14 @@ fn a_signal_ends_the_sandbox_too() {
     let place = Place::new();
     for runtime in RUNTIMES {
         let fifo = place.path("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
         let command = format!("setsid sleep 1000 & echo > {}; sleep 1000", fifo.display());
         let child = place
             .zareba(&["run", "--runtime", runtime, "--", &command])
@@ -120,7 +173,11 @@ fn a_signal_ends_the_sandbox_too() {
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         let status = child.wait_with_output().unwrap().status;
         assert_eq!(status.code(), Some(143), "{runtime}");
-        assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new(), "{runtime}");
+        assert_eq!(
+            place.temporary_files(),
+            Vec::<std::path::PathBuf>::new(),
+            "{runtime}"
+        );
         std::fs::remove_file(&fifo).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! `zareba shell`: at a terminal, and fed by a pipe.
 
-use std::{ffi::OsString, time::Duration};
+use std::ffi::OsString;
 
 use serde_json::Value;
 use tokio::time::timeout;
@@ -15,7 +15,11 @@ fn a_pipe_is_run_line_by_line_in_one_shell() {
     assert_eq!((told.code, told.stdout.as_str()), (Some(0), "/tmp\n1 1\n"));
     let told = place.output_with_input(&["shell"], "echo before\nexit 5\necho after\n");
     assert_eq!(told.code, Some(5));
-    assert!(told.stdout.starts_with("before\n") && !told.stdout.contains("after"), "{}", told.stdout);
+    assert!(
+        told.stdout.starts_with("before\n") && !told.stdout.contains("after"),
+        "{}",
+        told.stdout
+    );
     let told = place.output_with_input(&["shell", "-o", "json"], "echo hi\n");
     let observation: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(observation["content"], "hi");
@@ -56,29 +60,66 @@ impl Person {
     /// Waits until `text` has appeared on the screen.
     async fn sees(&mut self, text: &str) {
         let appears = async {
-            let mut chunk = [0; 4096];
             while !self.seen.contains(text) {
                 self.pty.readable().await.unwrap();
-                while let Some(length) = self.pty.read(&mut chunk).unwrap() {
-                    self.seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
-                }
+                look(&self.pty, &mut self.seen);
             }
         };
         if timeout(PATIENCE, appears).await.is_err() {
             panic!("`{text}` does not appear: {}", self.seen);
         }
     }
+
+    /// Waits for the program to end, looking at the screen meanwhile.
+    async fn leaves(&mut self) -> ExitReason {
+        let Self { pty, child, seen } = self;
+        let leaves = async {
+            loop {
+                tokio::select! {
+                    ended = child.wait() => return ended.unwrap(),
+                    ready = pty.readable() => {
+                        ready.unwrap();
+                        look(pty, seen);
+                    }
+                }
+            }
+        };
+        match timeout(PATIENCE, leaves).await {
+            Ok(ended) => ended,
+            Err(_) => panic!("the shell does not end: {}", self.seen),
+        }
+    }
+}
+
+/// Adds what is on the screen now to what was seen.
+fn look(pty: &Pty, seen: &mut String) {
+    let mut chunk = [0; 4096];
+    while let Some(length) = pty.read(&mut chunk).unwrap() {
+        seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+    }
 }
 
 #[tokio::test]
 async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
     let place = Place::new();
-    let mut person = Person::start(&place, Size { columns: 91, rows: 33 });
+    let mut person = Person::start(
+        &place,
+        Size {
+            columns: 91,
+            rows: 33,
+        },
+    );
     person.sees("not isolated; `exit` leaves it").await;
     person.types("stty size; echo $TERM $((40 + 2))\r");
     person.sees("33 91").await;
     person.sees("vt100 42").await;
-    person.pty.resize(Size { columns: 70, rows: 20 }).unwrap();
+    person
+        .pty
+        .resize(Size {
+            columns: 70,
+            rows: 20,
+        })
+        .unwrap();
     person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo resi''zed\r");
     person.sees("resized").await;
     person.types("echo wait''ing; sleep 1000\r");
@@ -90,8 +131,12 @@ async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
     person.sees("interrupted").await;
     assert!(!person.pty.reads_lines().unwrap());
     person.types("exit 9\r");
-    let ended = timeout(PATIENCE, person.child.wait()).await.unwrap().unwrap();
-    assert_eq!(ended, ExitReason::Code(9), "{}", person.seen);
+    assert_eq!(
+        person.leaves().await,
+        ExitReason::Code(9),
+        "{}",
+        person.seen
+    );
     assert!(person.pty.reads_lines().unwrap());
     assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
 }
@@ -99,12 +144,22 @@ async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
 #[tokio::test]
 async fn a_signal_gives_the_terminal_back_too() {
     let place = Place::new();
-    let mut person = Person::start(&place, Size { columns: 80, rows: 24 });
+    let mut person = Person::start(
+        &place,
+        Size {
+            columns: 80,
+            rows: 24,
+        },
+    );
     person.types("echo rea''dy\r");
     person.sees("ready").await;
     let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let ended = timeout(Duration::from_secs(30), person.child.wait()).await.unwrap().unwrap();
-    assert_eq!(ended, ExitReason::Code(143), "{}", person.seen);
+    assert_eq!(
+        person.leaves().await,
+        ExitReason::Code(143),
+        "{}",
+        person.seen
+    );
     assert!(person.pty.reads_lines().unwrap());
 }

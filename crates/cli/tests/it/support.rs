@@ -87,7 +87,12 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
         Told::from(child.wait_with_output().unwrap())
     }
 }
@@ -140,7 +145,9 @@ impl Executor {
         prepare(&mut command);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let executor = Self {
             child,
             place,
@@ -163,7 +170,13 @@ impl Executor {
     }
 
     /// Sends one request and reads the whole answer.
-    pub(crate) fn request(&self, method: &str, target: &str, headers: &str, body: &[u8]) -> Response {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> Response {
         let stream = UnixStream::connect(&self.socket).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         request_on(stream, method, target, headers, body)
@@ -174,7 +187,12 @@ impl Executor {
         let body = json!({ "action": action }).to_string();
         let headers = "content-type: application/json\r\n";
         let response = self.request("POST", "/execute_action", headers, body.as_bytes());
-        assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+        assert_eq!(
+            response.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&response.body)
+        );
         serde_json::from_slice(&response.body).unwrap()
     }
 
@@ -199,7 +217,12 @@ impl Executor {
         assert!(ends_within(&process, PATIENCE), "the executor does not end");
         let status = self.child.wait().unwrap();
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         (status, said)
     }
 }
@@ -252,9 +275,15 @@ pub(crate) fn request_on(
     stream.write_all(body).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let end = answer
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .unwrap();
     let head = String::from_utf8(answer[..end].to_vec()).unwrap();
-    assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
+    assert!(
+        !head.to_ascii_lowercase().contains("transfer-encoding"),
+        "{head}"
+    );
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Response {
         status,

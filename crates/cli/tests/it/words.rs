@@ -28,7 +28,11 @@ fn every_command_has_help_with_an_example() {
         let told = place.output(&[command, &["--help"]].concat());
         assert_eq!(told.code, Some(0));
         assert!(told.stdout.contains("Example"), "{}", told.stdout);
-        all.push_str(&format!("$ zareba {} --help\n{}\n", command.join(" "), told.stdout));
+        all.push_str(&format!(
+            "$ zareba {} --help\n{}\n",
+            command.join(" "),
+            told.stdout
+        ));
     }
     let _snapshots = snapshots();
     insta::assert_snapshot!("help-of-commands", all);
@@ -36,12 +40,12 @@ fn every_command_has_help_with_an_example() {
 
 #[test]
 fn a_wrong_command_line_is_refused_with_120() {
-    let told = Place::new().output(&["rnu"]);
+    let told = Place::new().output(&["shel"]);
     assert_eq!((told.code, told.stdout.as_str()), (Some(120), ""));
     insta::assert_snapshot!(told.stderr, @"
-    error: unrecognized subcommand 'rnu'
+    error: unrecognized subcommand 'shel'
 
-      tip: a similar subcommand exists: 'run'
+      tip: a similar subcommand exists: 'shell'
 
     Usage: zareba [OPTIONS] <COMMAND>
 
@@ -61,23 +65,52 @@ fn the_version_has_the_commit_when_there_is_one() {
 #[test]
 fn settings_are_shown_with_their_sources_and_without_secrets() {
     let place = Place::new();
-    std::fs::write(place.path("workspace/zareba.toml"), "[shell]\ntimeout = 7\n").unwrap();
-    let arguments = ["config", "show", "-o", "json", "--set", "files.auto_lint=true"];
-    let output = place.zareba(&arguments).env("SESSION_API_KEY", "swordfish").output().unwrap();
+    std::fs::write(
+        place.path("workspace/zareba.toml"),
+        "[shell]\ntimeout = 7\n",
+    )
+    .unwrap();
+    let arguments = [
+        "config",
+        "show",
+        "-o",
+        "json",
+        "--set",
+        "files.auto_lint=true",
+    ];
+    let output = place
+        .zareba(&arguments)
+        .env("SESSION_API_KEY", "swordfish")
+        .output()
+        .unwrap();
     let told = Told::from(output);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
     let rows: Vec<Value> = serde_json::from_str(&told.stdout).unwrap();
     let row = |key: &str| {
         let row = rows.iter().find(|row| row["key"] == key).unwrap();
-        (row["value"].as_str().unwrap().to_owned(), row["origin"].as_str().unwrap().to_owned())
+        (
+            row["value"].as_str().unwrap().to_owned(),
+            row["origin"].as_str().unwrap().to_owned(),
+        )
     };
     assert_eq!(row("shell.timeout").0, "7");
-    assert!(row("shell.timeout").1.contains("zareba.toml:2"), "{}", row("shell.timeout").1);
-    assert_eq!(row("files.auto_lint"), ("true".to_owned(), "--set files.auto_lint".to_owned()));
+    assert!(
+        row("shell.timeout").1.contains("zareba.toml:2"),
+        "{}",
+        row("shell.timeout").1
+    );
+    assert_eq!(
+        row("files.auto_lint"),
+        ("true".to_owned(), "--set files.auto_lint".to_owned())
+    );
     assert_eq!(row("executor.session_api_key").0, "\"***\"");
     assert!(!told.stdout.contains("swordfish"));
     let told = place.output(&["config", "show"]);
-    assert!(told.stdout.contains("shell.timeout = 7 "), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("shell.timeout = 7 "),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]
@@ -103,18 +136,45 @@ fn the_doctor_finds_what_these_tests_need_and_says_what_is_missing() {
     let needed: Vec<(&str, &str)> = checks
         .iter()
         .filter(|check| check["needed"] == "now")
-        .map(|check| (check["name"].as_str().unwrap(), check["status"].as_str().unwrap()))
+        .map(|check| {
+            (
+                check["name"].as_str().unwrap(),
+                check["status"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(
         needed,
-        [("shell", "ok"), ("terminals", "ok"), ("/proc", "ok"), ("temporary files", "ok")]
+        [
+            ("shell", "ok"),
+            ("terminals", "ok"),
+            ("/proc", "ok"),
+            ("temporary files", "ok")
+        ]
     );
-    let output = place.zareba(&["doctor"]).env("PATH", "/none").output().unwrap();
+    let output = place
+        .zareba(&["doctor"])
+        .env("PATH", "/none")
+        .output()
+        .unwrap();
     let told = Told::from(output);
     assert_eq!(told.code, Some(1));
-    assert!(told.stdout.contains("  missing  shell            install bash"), "{}", told.stdout);
-    assert!(told.stdout.contains("  missing  git              apt-get install git"), "{}", told.stdout);
-    assert_eq!(told.stderr, "zareba: something is missing that is needed now\n");
+    assert!(
+        told.stdout
+            .contains("  missing  shell            install bash"),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        told.stdout
+            .contains("  missing  git              apt-get install git"),
+        "{}",
+        told.stdout
+    );
+    assert_eq!(
+        told.stderr,
+        "zareba: something is missing that is needed now\n"
+    );
 }
 
 #[test]
@@ -131,11 +191,28 @@ fn completions_are_printed_for_every_shell() {
 fn the_log_is_silent_unless_it_is_asked_for_and_can_be_json() {
     let place = Place::new();
     let arguments = ["run", "--", "true"];
-    let output = place.zareba(&arguments).env("LOG_LEVEL", "ERROR").output().unwrap();
+    let output = place
+        .zareba(&arguments)
+        .env("LOG_LEVEL", "ERROR")
+        .output()
+        .unwrap();
     let quiet = Told::from(output);
     assert_eq!(quiet.stderr.lines().count(), 1, "{}", quiet.stderr);
-    let output = place.zareba(&arguments).env("LOG_JSON", "1").output().unwrap();
+    let output = place
+        .zareba(&arguments)
+        .env("LOG_JSON", "1")
+        .output()
+        .unwrap();
     let json = Told::from(output);
     let record: Value = serde_json::from_str(json.stderr.lines().next().unwrap()).unwrap();
     assert_eq!(record["level"], "WARN");
+    let output = place
+        .zareba(&arguments)
+        .env("ZAREBA_LOG", "a=b=c")
+        .output()
+        .unwrap();
+    let wrong = Told::from(output);
+    assert_eq!(wrong.code, Some(0));
+    let warning = "warning: cannot use the log directives `a=b=c`: ";
+    assert!(wrong.stderr.starts_with(warning), "{}", wrong.stderr);
 }

@@ -42,14 +42,25 @@ impl Host {
             }
             result => result?,
         };
-        Ok(Self::from_texts(&cgroup, &read(Path::new("/proc/self/mountinfo"))?))
+        Ok(Self::from_texts(
+            &cgroup,
+            &read(Path::new("/proc/self/mountinfo"))?,
+        ))
     }
 
-    /// The same from the texts of the two files; only the directories they name are looked at.
-    pub(super) fn from_texts(cgroup: &str, mountinfo: &str) -> Self {
+    /// The same for whoever has the texts of `/proc/PID/cgroup` and `/proc/PID/mountinfo`
+    /// already, perhaps without the hierarchies that are to be left alone. The directories that
+    /// they name are looked at.
+    #[must_use]
+    pub fn from_texts(cgroup: &str, mountinfo: &str) -> Self {
         let mounts = cgroup_mounts(mountinfo);
         let places = memberships(cgroup);
-        Self { hierarchies: places.iter().map(|place| Hierarchy::of(place, &mounts)).collect() }
+        Self {
+            hierarchies: places
+                .iter()
+                .map(|place| Hierarchy::of(place, &mounts))
+                .collect(),
+        }
     }
 
     /// All hierarchies, also those that are of no use.
@@ -61,11 +72,14 @@ impl Host {
     /// How the two generations share the machine.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        let visible = || self.hierarchies.iter().filter(|h| h.access != Access::NotVisible);
+        let visible = || {
+            self.hierarchies
+                .iter()
+                .filter(|h| h.access != Access::NotVisible)
+        };
         let has_unified = visible().any(|hierarchy| hierarchy.version == Version::V2);
-        let has_legacy = visible().any(|hierarchy| {
-            hierarchy.version == Version::V1 && !hierarchy.controllers.is_empty()
-        });
+        let has_legacy = visible()
+            .any(|hierarchy| hierarchy.version == Version::V1 && !hierarchy.controllers.is_empty());
         match (has_unified, has_legacy) {
             (true, false) => Mode::Unified,
             (true, true) => Mode::Hybrid,
@@ -77,13 +91,15 @@ impl Host {
     /// The hierarchy of the second generation, when groups can be made in it.
     #[must_use]
     pub fn unified(&self) -> Option<&Hierarchy> {
-        self.writable().find(|hierarchy| hierarchy.version == Version::V2)
+        self.writable()
+            .find(|hierarchy| hierarchy.version == Version::V2)
     }
 
     /// The hierarchy in which groups get `controller`, when there is one.
     #[must_use]
     pub fn hierarchy_of(&self, controller: Controller) -> Option<&Hierarchy> {
-        self.writable().find(|hierarchy| hierarchy.controllers.contains(&controller))
+        self.writable()
+            .find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
     /// Why groups get no `controller`; [`Reason::Absent`] when no hierarchy knows it.
@@ -91,7 +107,10 @@ impl Host {
     pub fn reason_against(&self, controller: Controller) -> Reason {
         let knows = |hierarchy: &&Hierarchy| {
             hierarchy.controllers.contains(&controller)
-                || hierarchy.withheld.iter().any(|(withheld, _)| *withheld == controller)
+                || hierarchy
+                    .withheld
+                    .iter()
+                    .any(|(withheld, _)| *withheld == controller)
         };
         let known = self.hierarchies.iter().filter(knows);
         if let Some(reason) = known.filter_map(|it| it.reason_against(controller)).next() {
@@ -99,23 +118,30 @@ impl Host {
         }
         // Where everything is of the second generation, what our place does not list may still
         // be further up.
-        let unified = self.hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2);
+        let unified = self
+            .hierarchies
+            .iter()
+            .find(|hierarchy| hierarchy.version == Version::V2);
         match (self.mode(), unified) {
-            (Mode::Unified | Mode::None, Some(unified)) => {
-                unified.reason_against(controller).unwrap_or(Reason::NotDelegated)
-            }
+            (Mode::Unified | Mode::None, Some(unified)) => unified
+                .reason_against(controller)
+                .unwrap_or(Reason::NotDelegated),
             _ => Reason::Absent,
         }
     }
 
     pub(super) fn writable(&self) -> impl Iterator<Item = &Hierarchy> {
-        self.hierarchies.iter().filter(|hierarchy| hierarchy.access == Access::Writable)
+        self.hierarchies
+            .iter()
+            .filter(|hierarchy| hierarchy.access == Access::Writable)
     }
 }
 
 pub(super) fn read(path: &Path) -> Result<String, CgroupError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| CgroupError::Read { path: path.to_owned(), source })
+    std::fs::read_to_string(path).map_err(|source| CgroupError::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

@@ -29,8 +29,10 @@ const CHILDREN_MAX: usize = 10_000;
 /// The file that lists the processes of a group and takes new ones.
 pub(super) const PROCESSES: &str = "cgroup.procs";
 
-const DIRECTORY_FLAGS: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
 
 /// A control-group directory.
 #[derive(Debug)]
@@ -42,13 +44,19 @@ pub(super) struct Directory {
 impl Directory {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let descriptor = rustix::fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty())?;
-        Ok(Self { descriptor, path: path.to_owned() })
+        Ok(Self {
+            descriptor,
+            path: path.to_owned(),
+        })
     }
 
     pub(super) fn child(&self, name: &str) -> io::Result<Self> {
         let descriptor =
             rustix::fs::openat(&self.descriptor, name, DIRECTORY_FLAGS, Mode::empty())?;
-        Ok(Self { descriptor, path: self.path.join(name) })
+        Ok(Self {
+            descriptor,
+            path: self.path.join(name),
+        })
     }
 
     /// Makes a group inside this one; one that is there already is an error.
@@ -66,7 +74,11 @@ impl Directory {
     }
 
     pub(super) fn remove_child(&self, name: &str) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
+        Ok(rustix::fs::unlinkat(
+            &self.descriptor,
+            name,
+            AtFlags::REMOVEDIR,
+        )?)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -79,7 +91,12 @@ impl Directory {
 
     pub(super) fn open_file(&self, file: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(rustix::fs::openat(&self.descriptor, file, flags, Mode::empty())?)
+        Ok(rustix::fs::openat(
+            &self.descriptor,
+            file,
+            flags,
+            Mode::empty(),
+        )?)
     }
 
     /// The contents of a control file, without the line end.
@@ -88,7 +105,10 @@ impl Directory {
         let mut bytes = Vec::new();
         opened.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
         if bytes.len() as u64 == READ_BYTES_MAX {
-            let whole = bytes.iter().rposition(|&byte| byte == b'\n').unwrap_or_default();
+            let whole = bytes
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .unwrap_or_default();
             bytes.truncate(whole);
         }
         let mut text = String::from_utf8(bytes)
@@ -112,7 +132,9 @@ impl Directory {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.descriptor)? {
             let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
             if entry.file_type() == FileType::Directory && name != "." && name != ".." {
                 names.push(name.to_owned());
             }
@@ -193,8 +215,16 @@ impl Directory {
         deed: &'static str,
         file: &str,
     ) -> impl Fn(io::Error) -> CgroupError + use<> {
-        let path = if file.is_empty() { self.path.clone() } else { self.path.join(file) };
-        move |source| CgroupError::Io { deed, path: path.clone(), source }
+        let path = if file.is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(file)
+        };
+        move |source| CgroupError::Io {
+            deed,
+            path: path.clone(),
+            source,
+        }
     }
 }
 

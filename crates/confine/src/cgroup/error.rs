@@ -18,9 +18,7 @@ pub enum CgroupError {
         source: io::Error,
     },
     /// A name that would not be one plain directory of ours.
-    #[error(
-        "`{name}` cannot name a control group: 1 to 64 of a-z, 0-9 and `-`, and none of ours"
-    )]
+    #[error("`{name}` cannot name a control group: 1 to 64 of a-z, 0-9 and `-`, and none of ours")]
     Name {
         /// The name, cut to the longest allowed.
         name: String,

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::CgroupError;
+use super::{CgroupError, Limit};
 
 /// The stretch of time over which processor time is counted: the kernel's default, long enough
 /// that a short burst is not slowed and short enough that a pause is not felt.
@@ -59,11 +59,24 @@ pub struct IoLimit {
 }
 
 impl Limits {
+    pub(super) fn ask_for(&self, limit: Limit) -> bool {
+        match limit {
+            Limit::Memory | Limit::Swap => self.memory_bytes.is_some(),
+            Limit::Pids => self.pids.is_some(),
+            Limit::Cpu => self.cpu_millis.is_some(),
+            Limit::Io => !self.io.is_empty(),
+        }
+    }
+
     /// Refuses limits that nothing could run under, which would only show as a start that fails.
     pub(super) fn check(&self) -> Result<(), CgroupError> {
         check_memory(self.memory_bytes)?;
         check_pids(self.pids)?;
-        at_least("processor time", self.cpu_millis.map(u64::from), u64::from(CPU_MILLIS_MIN))?;
+        at_least(
+            "processor time",
+            self.cpu_millis.map(u64::from),
+            u64::from(CPU_MILLIS_MIN),
+        )?;
         for limit in &self.io {
             for rate in [
                 limit.read_bytes_per_second,
@@ -88,7 +101,11 @@ pub(super) fn check_pids(pids: Option<u32>) -> Result<(), CgroupError> {
 
 fn at_least(limit: &'static str, value: Option<u64>, least: u64) -> Result<(), CgroupError> {
     match value {
-        Some(value) if value < least => Err(CgroupError::TooSmall { limit, value, least }),
+        Some(value) if value < least => Err(CgroupError::TooSmall {
+            limit,
+            value,
+            least,
+        }),
         _ => Ok(()),
     }
 }
@@ -114,8 +131,10 @@ pub fn block_device_of(path: &Path) -> Option<(u32, u32)> {
         return Some((major, minor));
     }
     let whole = std::fs::canonicalize(described).ok()?.parent()?.join("dev");
-    let (major, minor) = std::fs::read_to_string(whole).ok()?.trim().split_once(':').map(
-        |(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)),
-    )??;
+    let (major, minor) = std::fs::read_to_string(whole)
+        .ok()?
+        .trim()
+        .split_once(':')
+        .map(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))??;
     Some((major, minor))
 }

@@ -39,8 +39,14 @@ impl Controller {
     /// Those that a sandbox's limits need.
     pub(super) const LIMITING: [Self; 4] = [Self::Memory, Self::Pids, Self::Cpu, Self::Io];
 
-    const ALL: [Self; 6] =
-        [Self::Memory, Self::Pids, Self::Cpu, Self::Io, Self::Freezer, Self::CpuAccounting];
+    const ALL: [Self; 6] = [
+        Self::Memory,
+        Self::Pids,
+        Self::Cpu,
+        Self::Io,
+        Self::Freezer,
+        Self::CpuAccounting,
+    ];
 
     /// What the kernel calls it in that generation.
     #[must_use]
@@ -175,7 +181,10 @@ impl Hierarchy {
             Access::ReadOnly => Some(Reason::ReadOnly),
             Access::NotPermitted => Some(Reason::NotPermitted),
             Access::Writable => {
-                let withheld = self.withheld.iter().find(|(withheld, _)| *withheld == controller);
+                let withheld = self
+                    .withheld
+                    .iter()
+                    .find(|(withheld, _)| *withheld == controller);
                 withheld.map(|(_, reason)| reason.clone())
             }
         }
@@ -185,9 +194,11 @@ impl Hierarchy {
 /// The place that groups go below: the one this process started in, also after it stepped aside
 /// into its own leaf.
 fn own_place(path: &str) -> &str {
-    let stepped_aside = path
-        .strip_suffix(OWN_LEAF)
-        .and_then(|path| path.strip_suffix('/')?.strip_suffix(HOME)?.strip_suffix('/'));
+    let stepped_aside = path.strip_suffix(OWN_LEAF).and_then(|path| {
+        path.strip_suffix('/')?
+            .strip_suffix(HOME)?
+            .strip_suffix('/')
+    });
     match stepped_aside {
         Some("") => "/",
         Some(place) => place,
@@ -197,9 +208,7 @@ fn own_place(path: &str) -> &str {
 
 /// Whether this user may make groups in `directory`, with the rights of the calling thread.
 pub(super) fn access_to(mount: &CgroupMount, directory: &Path, version: Version) -> Access {
-    let may_write = |path: &Path, wanted| {
-        rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS)
-    };
+    let may_write = |path: &Path, wanted| rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS);
     let mut result = may_write(directory, Permission::WRITE_OK | Permission::EXEC_OK);
     if result.is_ok() && version == Version::V2 {
         // Moving a process asks for this right where the two places meet.

@@ -94,7 +94,10 @@ fn membership(line: &str) -> Option<Membership> {
         (_, "") => return None,
         (_, names) => HierarchyName::Legacy(names.split(',').map(str::to_owned).collect()),
     };
-    Some(Membership { hierarchy, path: path.to_owned() })
+    Some(Membership {
+        hierarchy,
+        path: path.to_owned(),
+    })
 }
 
 /// The control-group mounts among the lines of a `/proc/PID/mountinfo`, in its order.

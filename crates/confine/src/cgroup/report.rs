@@ -145,9 +145,9 @@ impl Reason {
                 "start in a place of its own: `systemd-run --user --scope -p Delegate=yes ...`, \
                  or as the only process of its service or container"
             }
-            Self::Unsupported { file: "memory.memsw.limit_in_bytes" | "memory.swap.max" } => {
-                "boot with `swapaccount=1`, or run without swap"
-            }
+            Self::Unsupported {
+                file: "memory.memsw.limit_in_bytes" | "memory.swap.max",
+            } => "boot with `swapaccount=1`, or run without swap",
             Self::Unsupported { .. } => "use a newer kernel, or leave this limit out",
             Self::Refused { .. } => {
                 "choose a value that the kernel and the groups further up allow"
@@ -174,8 +174,15 @@ impl fmt::Display for Reason {
                 let error = errno.map(io::Error::from_raw_os_error);
                 error.map_or(Ok(()), |error| write!(formatter, " ({error})"))
             }
-            Self::ReadBack { file, wanted, found } => {
-                write!(formatter, "`{file}` says `{found}` after `{wanted}` was written")
+            Self::ReadBack {
+                file,
+                wanted,
+                found,
+            } => {
+                write!(
+                    formatter,
+                    "`{file}` says `{found}` after `{wanted}` was written"
+                )
             }
         }
     }
@@ -221,16 +228,21 @@ impl Report {
     /// What came of one limit.
     #[must_use]
     pub fn outcome(&self, limit: Limit) -> &Outcome {
-        let found = self.limits.iter().find(|(candidate, _)| *candidate == limit);
+        let found = self
+            .limits
+            .iter()
+            .find(|(candidate, _)| *candidate == limit);
         found.map_or(&Outcome::NotRequested, |(_, outcome)| outcome)
     }
 
     /// The limits that were asked for and are not there.
     pub fn missing(&self) -> impl Iterator<Item = (Limit, &Reason)> {
-        self.limits.iter().filter_map(|(limit, outcome)| match outcome {
-            Outcome::NotEnforced(reason) => Some((*limit, reason)),
-            Outcome::NotRequested | Outcome::Enforced { .. } => None,
-        })
+        self.limits
+            .iter()
+            .filter_map(|(limit, outcome)| match outcome {
+                Outcome::NotEnforced(reason) => Some((*limit, reason)),
+                Outcome::NotRequested | Outcome::Enforced { .. } => None,
+            })
     }
 }
 
@@ -239,7 +251,11 @@ impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (limit, reason) in self.missing() {
-            write!(formatter, "{separator}{limit}: {reason} ({})", reason.remedy())?;
+            write!(
+                formatter,
+                "{separator}{limit}: {reason} ({})",
+                reason.remedy()
+            )?;
             separator = "; ";
         }
         if separator.is_empty() {
@@ -272,17 +288,26 @@ pub(super) fn settle_if(
     value: &str,
     is_set: impl FnOnce(&str) -> bool,
 ) -> Outcome {
-    let written = directory.write(file, value).and_then(|()| directory.read(file));
+    let written = directory
+        .write(file, value)
+        .and_then(|()| directory.read(file));
     match written {
-        Ok(found) if is_set(&found) => Outcome::Enforced { version, file, value: found },
-        Ok(found) => {
-            Outcome::NotEnforced(Reason::ReadBack { file, wanted: value.to_owned(), found })
-        }
+        Ok(found) if is_set(&found) => Outcome::Enforced {
+            version,
+            file,
+            value: found,
+        },
+        Ok(found) => Outcome::NotEnforced(Reason::ReadBack {
+            file,
+            wanted: value.to_owned(),
+            found,
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Outcome::NotEnforced(Reason::Unsupported { file })
         }
-        Err(error) => {
-            Outcome::NotEnforced(Reason::Refused { file, errno: error.raw_os_error() })
-        }
+        Err(error) => Outcome::NotEnforced(Reason::Refused {
+            file,
+            errno: error.raw_os_error(),
+        }),
     }
 }

@@ -30,7 +30,10 @@ pub(super) fn apply(directory: &Directory, limit: Limit, limits: &Limits) -> Out
         Limit::Swap => ask(limits.memory_bytes, |bytes| {
             // Without accounting of swap this is all there is; it is not a limit.
             let _ = directory.write("memory.swappiness", "0");
-            settle("memory.memsw.limit_in_bytes", whole_pages(bytes).to_string())
+            settle(
+                "memory.memsw.limit_in_bytes",
+                whole_pages(bytes).to_string(),
+            )
         }),
         Limit::Pids => ask(limits.pids, |pids| settle("pids.max", pids.to_string())),
         Limit::Cpu => ask(limits.cpu_millis, |millis| {
@@ -48,8 +51,14 @@ pub(super) fn apply(directory: &Directory, limit: Limit, limits: &Limits) -> Out
 
 fn apply_io(directory: &Directory, limit: &IoLimit) -> Outcome {
     let rates = [
-        ("blkio.throttle.read_bps_device", limit.read_bytes_per_second),
-        ("blkio.throttle.write_bps_device", limit.written_bytes_per_second),
+        (
+            "blkio.throttle.read_bps_device",
+            limit.read_bytes_per_second,
+        ),
+        (
+            "blkio.throttle.write_bps_device",
+            limit.written_bytes_per_second,
+        ),
         ("blkio.throttle.read_iops_device", limit.reads_per_second),
         ("blkio.throttle.write_iops_device", limit.writes_per_second),
     ];

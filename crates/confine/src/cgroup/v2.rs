@@ -14,8 +14,7 @@ use rustix::{
 };
 
 use super::{
-    Access, Controller, HOME, Hierarchy, IoLimit, Limit, Limits, OWN_LEAF, Outcome, Reason,
-    Version,
+    Access, Controller, Hierarchy, IoLimit, Limit, Limits, OWN_LEAF, Outcome, Reason, Version,
     directory::{Directory, PROCESSES},
     limits::{CPU_PERIOD_MICROSECONDS, whole_pages},
     place::{Vacancy, access_to},
@@ -38,7 +37,9 @@ struct Survey {
 
 /// Finds out what our own place can give, and takes the root instead when that gives more.
 pub(super) fn choose_home(hierarchy: &mut Hierarchy) {
-    let Some(mount) = hierarchy.mount.clone() else { return };
+    let Some(mount) = hierarchy.mount.clone() else {
+        return;
+    };
     let mut survey = survey(&hierarchy.directory, &hierarchy.path);
     let root = mount.mount_point.clone();
     // The fallback: only for those who may write there anyway, and only to the true root, where
@@ -67,8 +68,13 @@ fn survey(directory: &Path, path: &str) -> Survey {
     let handed_down = named(&read(SUBTREE_CONTROL));
     let vacancy = vacancy(directory, path, &read(PROCESSES));
     let subtree_control = directory.join(SUBTREE_CONTROL);
-    let may_hand_down =
-        rustix::fs::accessat(CWD, &subtree_control, Permission::WRITE_OK, AtFlags::EACCESS).is_ok();
+    let may_hand_down = rustix::fs::accessat(
+        CWD,
+        &subtree_control,
+        Permission::WRITE_OK,
+        AtFlags::EACCESS,
+    )
+    .is_ok();
     let mut usable = Vec::new();
     let mut withheld = Vec::new();
     for controller in Controller::LIMITING {
@@ -91,7 +97,11 @@ fn survey(directory: &Path, path: &str) -> Survey {
             None => {}
         }
     }
-    Survey { usable, withheld, vacancy }
+    Survey {
+        usable,
+        withheld,
+        vacancy,
+    }
 }
 
 fn vacancy(directory: &Path, path: &str, processes: &str) -> Vacancy {
@@ -122,7 +132,7 @@ fn is_ours(directory: &Path, path: &str) -> bool {
         rustix::fs::getxattr(directory, *name, &mut value[..])
             .is_ok_and(|length| value.get(..length) == Some(b"1"))
     };
-    path == "/" || DELEGATION_MARKS.iter().any(|name| is_marked(name))
+    path == "/" || DELEGATION_MARKS.iter().any(is_marked)
 }
 
 fn named(text: &str) -> Vec<Controller> {
@@ -149,7 +159,9 @@ fn step_aside(home: &Directory) -> io::Result<()> {
 
 fn hands_down(directory: &Directory, controllers: &[Controller]) -> bool {
     let present = named(&directory.read(SUBTREE_CONTROL).unwrap_or_default());
-    controllers.iter().all(|controller| present.contains(controller))
+    controllers
+        .iter()
+        .all(|controller| present.contains(controller))
 }
 
 /// Gives `controllers` to the groups inside `directory`, as far as the kernel agrees.
@@ -159,7 +171,10 @@ pub(super) fn hand_down(directory: &Directory, controllers: &[Controller]) {
     }
     let request = |controller: &Controller| format!("+{}", controller.name(Version::V2));
     let together: Vec<String> = controllers.iter().map(request).collect();
-    if directory.write(SUBTREE_CONTROL, &together.join(" ")).is_err() {
+    if directory
+        .write(SUBTREE_CONTROL, &together.join(" "))
+        .is_err()
+    {
         // All or nothing is the kernel's rule for one write; one that it refuses must not take
         // the others with it.
         for single in &together {
@@ -180,7 +195,9 @@ pub(super) fn apply(directory: &Directory, limit: Limit, limits: &Limits) -> Out
         Limit::Memory => ask(limits.memory_bytes, |bytes| {
             settle("memory.max", whole_pages(bytes).to_string())
         }),
-        Limit::Swap => ask(limits.memory_bytes, |_| settle("memory.swap.max", "0".to_owned())),
+        Limit::Swap => ask(limits.memory_bytes, |_| {
+            settle("memory.swap.max", "0".to_owned())
+        }),
         Limit::Pids => ask(limits.pids, |pids| settle("pids.max", pids.to_string())),
         Limit::Cpu => ask(limits.cpu_millis, |millis| {
             let quota = u64::from(millis) * CPU_PERIOD_MICROSECONDS / 1000;
@@ -204,7 +221,9 @@ fn apply_io(directory: &Directory, limit: &IoLimit) -> Outcome {
     let device = format!("{major}:{minor}");
     let value = format!("{device} {}", rates.join(" "));
     settle_if(Version::V2, directory, "io.max", &value, |found| {
-        let line = found.lines().find_map(|line| line.strip_prefix(&device)?.strip_prefix(' '));
+        let line = found
+            .lines()
+            .find_map(|line| line.strip_prefix(&device)?.strip_prefix(' '));
         let set: Vec<&str> = line.unwrap_or_default().split(' ').collect();
         rates.iter().all(|rate| set.contains(&rate.as_str()))
     })

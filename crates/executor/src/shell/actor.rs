@@ -7,11 +7,11 @@
 //! Output is always read, also when nobody waits: what background jobs write between two
 //! commands is shown with the second.
 
-use std::{collections::VecDeque, io, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
-    sync::{broadcast, mpsc, oneshot, watch},
+    sync::{Notify, broadcast, mpsc, oneshot, watch},
     time::Instant,
 };
 use zareba_terminal::{Child, ExitReason, Limits, Rendered, Screen};
@@ -41,6 +41,9 @@ const DRAIN_MAX_BYTES: usize = 1024 * 1024;
 /// A terminal in line mode drops what a line has beyond this.
 const LINE_MAX_BYTES: usize = 4094;
 
+/// A shell takes a command within microseconds, when all is well.
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+
 /// The task's state.
 pub(super) struct Actor {
     pub(super) spec: ShellSpec,
@@ -49,6 +52,8 @@ pub(super) struct Actor {
     pub(super) spill: Spill,
     pub(super) requests: mpsc::Receiver<Request>,
     pub(super) output: broadcast::Sender<Bytes>,
+    /// Told when the shell shall end, whoever waits for it.
+    pub(super) closing: Arc<Notify>,
     /// The shell's directory, for those who resolve paths.
     pub(super) place: watch::Sender<PathBuf>,
     pub(super) state: State,
@@ -77,6 +82,9 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     id: u64,
+    since: Instant,
+    /// Its text, until the shell has taken it.
+    untaken: Option<String>,
     /// A turn that waited for it has ended.
     observed: bool,
     previous: Option<Previous>,
@@ -113,6 +121,7 @@ impl Actor {
             process: None,
             requests,
             output: broadcast::Sender::new(64),
+            closing: Arc::default(),
             place: watch::Sender::new(directory),
             state: State::Idle,
             waiter: None,
@@ -170,12 +179,16 @@ impl Actor {
         let deadline = self.waiter.as_ref().and_then(Waiter::deadline);
         let free = self.waiter.is_none();
         let Some(process) = &mut self.process else {
-            return Event::Asked(self.requests.recv().await);
+            return tokio::select! {
+                () = self.closing.notified() => Event::Asked(None),
+                request = self.requests.recv() => Event::Asked(request),
+            };
         };
-        let types = process.listens() && !self.input.is_empty();
+        let types = !self.input.is_empty() && may_type(process, &self.state);
         let ShellProcess { pty, child, reports, .. } = process;
         tokio::select! {
             biased;
+            () = self.closing.notified() => Event::Asked(None),
             () = sleep_until(deadline) => Event::Deadline,
             () = reports.arrived() => Event::Reported,
             reason = child.wait() => Event::ShellEnded(reason),
@@ -196,11 +209,11 @@ impl Actor {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), ask) {
-            (State::Idle, Ask::Run(command)) => self.submit(&command, None),
+            (State::Idle, Ask::Run(command)) => self.submit(command, None),
             (State::Finished(_, ended), Ask::Run(command)) => {
                 let output = self.screen.unseen().text;
                 self.screen.clear();
-                self.submit(&command, Some(Previous { status: ended.status, output }));
+                self.submit(command, Some(Previous { status: ended.status, output }));
             }
             (State::Idle, Ask::Press(Key { control: Some(control), .. })) => {
                 let shell = self.idle_shell();
@@ -235,12 +248,13 @@ impl Actor {
         self.waiter = Some(Waiter { reply, patience, since: now, last_output: now });
     }
 
-    fn submit(&mut self, command: &str, previous: Option<Previous>) {
+    fn submit(&mut self, command: String, previous: Option<Previous>) {
         self.last_id += 1;
         self.spill.start();
-        self.state = State::Running(Running { id: self.last_id, observed: false, previous });
         let id = self.last_id;
-        self.with_process(|process| process.submit(id, command));
+        self.with_process(|process| process.submit(id, &command));
+        let untaken = Some(command);
+        self.state = State::Running(Running { id, since: Instant::now(), untaken, observed: false, previous });
     }
 
     /// Does something with the shell. A shell whose channels fail is of no more use: it is
@@ -281,7 +295,8 @@ impl Actor {
     }
 
     fn type_pending(&mut self) {
-        let Some(process) = self.process.as_ref().filter(|process| process.listens()) else { return };
+        let ready = self.process.as_ref().filter(|process| may_type(process, &self.state));
+        let Some(process) = ready else { return };
         while !self.input.is_empty() {
             match process.pty.write(self.input.as_slices().0) {
                 Ok(0) => return,
@@ -331,19 +346,22 @@ impl Actor {
             match (report.subject, &self.state) {
                 (Subject::Ended(id), State::Running(running)) if running.id == id => {
                     self.last_ended = id;
-                    self.take_output(DRAIN_MAX_BYTES);
-                    self.note_place(&report);
-                    let ended = Ended {
-                        status: report.status,
-                        background: report.background,
-                        directory: PathBuf::from(report.directory),
-                        search_path: report.search_path,
-                        shell_lost: None,
-                    };
-                    self.command_ended(ended);
+                    self.take_end(report);
+                }
+                // A key had to be pressed, because the shell would not take its command.
+                (Subject::Interrupted, State::Running(running)) if running.is_overdue() => {
+                    self.with_process(ShellProcess::withdraw);
+                    self.take_end(report);
                 }
                 (Subject::Begun, _) => {
                     self.with_process(ShellProcess::begun);
+                    continue;
+                }
+                (Subject::Taken, _) => {
+                    if let (Some(process), State::Running(running)) = (&mut self.process, &mut self.state) {
+                        process.taken();
+                        running.untaken = None;
+                    }
                     self.type_pending();
                     continue;
                 }
@@ -361,6 +379,18 @@ impl Actor {
         }
     }
 
+    fn take_end(&mut self, report: Report) {
+        self.take_output(DRAIN_MAX_BYTES);
+        self.note_place(&report);
+        self.command_ended(Ended {
+            status: report.status,
+            background: report.background,
+            directory: PathBuf::from(report.directory),
+            search_path: report.search_path,
+            shell_lost: None,
+        });
+    }
+
     fn command_ended(&mut self, ended: Ended) {
         self.input.clear();
         if let Some(waiter) = self.waiter.take() {
@@ -371,6 +401,11 @@ impl Actor {
     }
 
     async fn shell_ended(&mut self, reason: io::Result<ExitReason>) {
+        // Its last words may have been overtaken by its end.
+        if let Some(process) = &mut self.process {
+            process.reports.drain();
+        }
+        self.take_reports();
         self.take_output(DRAIN_MAX_BYTES);
         if let Some(process) = self.process.take() {
             self.lost.retain(Child::has_company);
@@ -386,11 +421,19 @@ impl Actor {
             Ok(ExitReason::Code(code)) => (i64::from(code), None),
             Err(_) => (-1, None),
         };
-        if matches!(self.state, State::Running(_)) {
-            let shell_lost = Some(ShellLost { signal });
-            self.command_ended(Ended { status, shell_lost, ..self.idle_shell() });
-        } else {
-            self.replaced_unnoticed = true;
+        match &mut self.state {
+            State::Running(running) => {
+                let (id, untaken) = (running.id, running.untaken.take());
+                // The new shell gets what the old one never took; once, lest it end the same way.
+                if let Some(command) = untaken.filter(|_| self.process.is_some()) {
+                    self.replaced_unnoticed = true;
+                    self.with_process(|process| process.submit(id, &command));
+                } else {
+                    let shell_lost = Some(ShellLost { signal });
+                    self.command_ended(Ended { status, shell_lost, ..self.idle_shell() });
+                }
+            }
+            State::Idle | State::Finished(..) => self.replaced_unnoticed = true,
         }
     }
 
@@ -468,6 +511,13 @@ impl Turn {
     }
 }
 
+impl Running {
+    /// The shell has had time enough to take it.
+    fn is_overdue(&self) -> bool {
+        self.since.elapsed() > TAKEN_WITHIN
+    }
+}
+
 impl Waiter {
     fn deadline(&self) -> Option<Instant> {
         let silence = self.patience.silence.map(|silence| self.last_output + silence);
@@ -477,6 +527,12 @@ impl Waiter {
             (silence, total) => silence.or(total),
         }
     }
+}
+
+/// Nothing is typed before the shell has taken the command, unless that lasts so long that only
+/// a key can help.
+fn may_type(process: &ShellProcess, state: &State) -> bool {
+    process.listens() || matches!(state, State::Running(running) if running.is_overdue())
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -3,9 +3,10 @@
 //! All are driven by one protocol. The shell gets, beside its terminal, a *command pipe*, a
 //! *body file* in memory and a *report pipe*. While it is idle, one constant
 //! line, the *trigger*, has been typed at it: it calls a function that blocks on the command
-//! pipe. To run a command, its text is put into the body file and its number written to the
-//! pipe; the function returns, and the rest of the trigger evaluates the body, with all three
-//! descriptors closed for it, and reports number, status and state on the report pipe.
+//! pipe. To run a command, its number and text are put into the body file and the pipe is rung;
+//! the function reports that the command is `taken` and returns, and the rest of the trigger
+//! evaluates the text, with all three descriptors closed for it, and reports number, status and
+//! state on the report pipe. Nothing is typed at a command that the shell has not taken.
 //!
 //! When the trigger is cut short (Ctrl-C, a syntax error, an unbound variable), the prompt hook
 //! reports instead. When the shell ends, its process tells.
@@ -62,7 +63,9 @@ pub(super) trait Dialect: Send + Sync + std::fmt::Debug {
     fn trigger(&self) -> &'static [u8];
 
     /// The body file for a command.
-    fn body(&self, command: &str) -> Vec<u8>;
+    fn body(&self, id: u64, command: &str) -> Vec<u8> {
+        format!("{id}\n{command}").into_bytes()
+    }
 
     /// What an agent should know of this shell, when it can do less than bash.
     fn shortcomings(&self) -> Option<&'static str>;
@@ -167,10 +170,8 @@ impl Dialect for Bash {
           { __zareba_done $?; } 2>/dev/null\n"
     }
 
-    fn body(&self, command: &str) -> Vec<u8> {
-        let mut body = command.as_bytes().to_vec();
-        body.push(0);
-        body
+    fn body(&self, id: u64, command: &str) -> Vec<u8> {
+        format!("{id}\0{command}\0").into_bytes()
     }
 
     fn shortcomings(&self) -> Option<&'static str> {
@@ -204,10 +205,6 @@ impl Dialect for PosixShell {
           { __zareba_done $?; } 2>/dev/null\n"
     }
 
-    fn body(&self, command: &str) -> Vec<u8> {
-        command.as_bytes().to_vec()
-    }
-
     fn shortcomings(&self) -> Option<&'static str> {
         Some("no bash was found, so commands run in a POSIX sh: no arrays, no [[ ]], no brace expansion")
     }
@@ -235,10 +232,6 @@ impl Dialect for PowerShell {
 
     fn trigger(&self) -> &'static [u8] {
         b". (__zareba_begin); __zareba_done $?\n"
-    }
-
-    fn body(&self, command: &str) -> Vec<u8> {
-        command.as_bytes().to_vec()
     }
 
     fn shortcomings(&self) -> Option<&'static str> {

@@ -22,6 +22,9 @@ use super::{
 /// Bytes that are read from the report pipe at once.
 const REPORT_CHUNK_BYTES: usize = 4096;
 
+/// What a pipe holds, and then some; background jobs may keep it open.
+const DRAIN_MAX_CHUNKS: usize = 64;
+
 /// What every shell of an executor is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellSpec {
@@ -84,10 +87,10 @@ pub(super) struct ShellProcess {
     pub(super) reports: Reports,
     /// It has read its trigger, or will without more ado.
     armed: bool,
-    /// It has read its trigger.
+    /// It has taken its command.
     listens: bool,
     /// A command that came before that.
-    pending: Option<(u64, Vec<u8>)>,
+    pending: Option<Vec<u8>>,
 }
 
 /// The reading end of the report pipe.
@@ -163,12 +166,16 @@ impl ShellProcess {
 
     /// The shell has read its trigger: it may be given a command, and input shows again.
     pub(super) fn begun(&mut self) -> io::Result<()> {
-        self.listens = true;
-        if self.armed { Ok(()) } else { self.take_commands() }
+        self.take_commands()
     }
 
-    /// What is typed now reaches the command. Before, a key such as Ctrl-Z would make the kernel
-    /// forget the trigger.
+    /// The shell has its command, and may be typed at. Before, a key such as Ctrl-Z would make
+    /// the kernel forget the trigger, and Ctrl-C the shell its command.
+    pub(super) fn taken(&mut self) {
+        self.listens = true;
+    }
+
+    /// What is typed now reaches the command.
     pub(super) fn listens(&self) -> bool {
         self.listens
     }
@@ -177,24 +184,30 @@ impl ShellProcess {
         self.armed = true;
         self.pty.echo()?;
         match self.pending.take() {
-            Some((id, body)) => self.hand_over(id, &body),
+            Some(body) => self.hand_over(&body),
             None => Ok(()),
         }
     }
 
     /// Hands the shell a command, as soon as it waits for one.
     pub(super) fn submit(&mut self, id: u64, command: &str) -> io::Result<()> {
-        let body = self.dialect.body(command);
+        let body = self.dialect.body(id, command);
         if self.armed {
-            return self.hand_over(id, &body);
+            return self.hand_over(&body);
         }
-        self.pending = Some((id, body));
+        self.pending = Some(body);
         Ok(())
     }
 
-    fn hand_over(&self, id: u64, body: &[u8]) -> io::Result<()> {
+    /// Takes back a command that the shell has not taken.
+    pub(super) fn withdraw(&mut self) -> io::Result<()> {
+        self.pending = None;
+        put(&self.body, &[])
+    }
+
+    fn hand_over(&self, body: &[u8]) -> io::Result<()> {
         put(&self.body, body)?;
-        write_line(&self.commands, &id.to_string())
+        write_line(&self.commands, "run")
     }
 
     pub(super) fn shortcomings(&self) -> Option<&'static str> {
@@ -221,6 +234,17 @@ impl Reports {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => self.receiver = None,
+            }
+        }
+    }
+
+    /// Takes what is there, whether or not the runtime has noticed it.
+    pub(super) fn drain(&mut self) {
+        let mut chunk = [0; REPORT_CHUNK_BYTES];
+        for _ in 0..DRAIN_MAX_CHUNKS {
+            match self.receiver.as_ref().map(|receiver| rustix::io::read(receiver, &mut chunk)) {
+                Some(Ok(length @ 1..)) => self.reader.push(&chunk[..length]),
+                _ => return,
             }
         }
     }

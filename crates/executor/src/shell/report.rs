@@ -3,8 +3,10 @@
 //! A process of the shell's own user can reach that pipe if it tries, so nothing here trusts
 //! what arrives: a record counts only behind the shell's secret, and the buffer is bounded.
 
-/// Fields of a record, the secret included.
-const FIELDS: usize = 6;
+use memchr::memmem;
+
+/// Fields of a record behind the secret.
+const FIELDS: usize = 5;
 
 /// Longest record worth waiting for; `PATH` and a directory fit many times over.
 const RECORD_MAX_BYTES: usize = 256 * 1024;
@@ -18,6 +20,8 @@ pub(super) enum Subject {
     Interrupted,
     /// The shell has read its trigger and waits for a command.
     Begun,
+    /// The shell has its command, and runs it next.
+    Taken,
     /// The shell stands at its prompt, and reads no trigger before it is let go with this number.
     Waiting(i64),
 }
@@ -40,13 +44,14 @@ pub(super) struct Report {
 /// Cuts a byte stream into reports.
 #[derive(Debug)]
 pub(super) struct ReportReader {
-    token: Vec<u8>,
+    /// With the end of its field.
+    secret: Vec<u8>,
     buffer: Vec<u8>,
 }
 
 impl ReportReader {
     pub(super) fn new(token: &str) -> Self {
-        Self { token: token.as_bytes().to_vec(), buffer: Vec::new() }
+        Self { secret: format!("{token}\0").into_bytes(), buffer: Vec::new() }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -60,17 +65,25 @@ impl ReportReader {
     /// The next whole record; what does not carry the secret is passed over.
     pub(super) fn next(&mut self) -> Option<Report> {
         loop {
-            let mut ends = memchr::memchr_iter(0, &self.buffer);
-            let first = ends.next()?;
-            // What somebody else wrote may stand right before a record of ours.
-            if !self.buffer[..first].ends_with(&self.token) {
-                self.buffer.drain(..=first);
+            let Some(start) = memmem::find(&self.buffer, &self.secret) else {
+                // The beginning of the secret may be there already.
+                let useless = self.buffer.len().saturating_sub(self.secret.len());
+                self.buffer.drain(..useless);
+                return None;
+            };
+            self.buffer.drain(..start);
+            let fields = &self.buffer[self.secret.len()..];
+            let end = memchr::memchr_iter(0, fields).nth(FIELDS - 1).map(|last| last + 1);
+            // Ctrl-C may cut a record short; then the next one begins within it.
+            let cut = memmem::find(&fields[..end.unwrap_or(fields.len())], &self.secret);
+            if cut.is_some() {
+                self.buffer.drain(..self.secret.len());
                 continue;
             }
-            let last = ends.nth(FIELDS - 2)?;
-            let record: Vec<u8> = self.buffer.drain(..=last).collect();
-            if let Some(report) = parse(&record[first + 1..]) {
-                return Some(report);
+            let report = parse(&fields[..end?]);
+            self.buffer.drain(..self.secret.len() + end?);
+            if report.is_some() {
+                return report;
             }
         }
     }
@@ -83,6 +96,7 @@ fn parse(record: &[u8]) -> Option<Report> {
     let status = fields.next()?.parse().ok()?;
     let subject = match subject.as_ref() {
         "begun" => Subject::Begun,
+        "taken" => Subject::Taken,
         "waiting" => Subject::Waiting(status),
         // No number, or one that is not ours: then somebody wrote to the command pipe.
         number => number.parse().map_or(Subject::Interrupted, Subject::Ended),
@@ -157,6 +171,30 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_was_cut_short_does_not_spoil_the_next() {
+        let whole = record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]);
+        for cut in 0..whole.len() {
+            let mut reader = ReportReader::new("secret");
+            reader.push(&whole[..cut]);
+            reader.push(&whole);
+            assert_eq!(std::iter::from_fn(|| reader.next()).last(), Some(seven()), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_end_is_given_up() {
+        let mut reader = ReportReader::new("secret");
+        reader.push(b"secret\0");
+        for _ in 0..1000 {
+            reader.push(&[b'x'; 4096]);
+            assert_eq!(reader.next(), None);
+            assert!(reader.buffer.len() <= RECORD_MAX_BYTES);
+        }
+        reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
+        assert_eq!(reader.next(), Some(seven()));
+    }
+
+    #[test]
     fn no_number_means_that_no_command_ended() {
         let mut reader = ReportReader::new("secret");
         reader.push(&record("secret", ["", "130", "", "/", "/bin"]));
@@ -167,7 +205,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived_and_memory_stays_bounded(
-            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4096), 0..20)
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8)
         ) {
             let mut reader = ReportReader::new("secret");
             for chunk in chunks {

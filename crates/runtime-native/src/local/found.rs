@@ -45,7 +45,7 @@ pub(super) async fn find(
     let (life, keeper) = life::begin();
     life.outlive();
     let fate = Fate::told_to(&statuses);
-    tokio::spawn(keep(keeper, Server::found(process), directory, fate));
+    tokio::spawn(keep(keeper, directory, Server::found(process), fate));
     Ok(Parts {
         id: sandbox,
         runtime: NAME,

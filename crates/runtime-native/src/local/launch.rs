@@ -110,6 +110,7 @@ impl Launcher {
             directory: directory.path(),
             working_dir: &workspace,
             no_change_timeout,
+            sandbox: &id,
             variables,
             tether,
         })
@@ -129,7 +130,7 @@ impl Launcher {
             socket: spawned.socket,
             key: spawned.key,
         };
-        tokio::spawn(keep(keeper, spawned.server, directory, fate));
+        tokio::spawn(keep(keeper, directory, spawned.server, fate));
         Ok((started, spawned.readiness))
     }
 }
@@ -196,8 +197,8 @@ pub(super) fn link_to(socket: &Path, key: &str) -> Result<Link, RuntimeError> {
 /// Owns an executor and its directory until it is closed, or left running.
 pub(super) async fn keep(
     mut keeper: Keeper,
-    mut server: Server,
     directory: RunDirectory,
+    mut server: Server,
     fate: Arc<Fate>,
 ) {
     let farewell = tokio::select! {

@@ -1,12 +1,9 @@
 //! `local`: the conformance suite, and what only it promises.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path, process::Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe, process::Command};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, RuntimeError, Support};
 use zareba_runtime_native::{LocalOptions, LocalRuntime, NativeOptions};
@@ -36,12 +33,8 @@ async fn shells_do_not_see_the_key_and_others_cannot_enter() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = fixture::local();
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
-    let shown = output(
-        &*sandbox,
-        "env | grep -c -e '^SESSION_API_KEY=' -e '^ZAREBA_' || true",
-    )
-    .await;
-    assert_eq!(shown, "0");
+    let shown = output(&*sandbox, "env | grep -e '^SESSION_API_KEY=' -e '^ZAREBA_'").await;
+    assert_eq!(shown, format!("ZAREBA_EXECUTOR_SANDBOX={}", sandbox.id()));
     let place = fixture
         .state
         .path()
@@ -152,21 +145,31 @@ fn the_end_of_the_async_runtime_takes_everything_along() {
 async fn an_executor_ends_with_its_owner_even_if_that_is_killed() {
     let place = fixture::state();
     let begun = place.path().join("begun");
-    let made = Command::new("mkfifo").arg(&begun).status().unwrap();
+    let made = Command::new("mkfifo").arg(&begun).status().await.unwrap();
     assert!(made.success());
+    // Open for both, so that it has no end while nobody writes.
+    let mut signal = pipe::OpenOptions::new()
+        .read_write(true)
+        .open_receiver(&begun)
+        .unwrap();
     let mut owner = Command::new(fixture::program())
         .args(["run", "--", "sh", "-c", "echo begun > \"$0\"; sleep 1000"])
         .arg(&begun)
         .env("ZAREBA_RUNTIME_KIND", "local")
         .env("TMPDIR", place.path())
+        .env_remove("ZAREBA_BIN")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .kill_on_drop(true)
         .spawn()
         .unwrap();
-    assert_eq!(fs::read_to_string(&begun).unwrap(), "begun\n");
-    owner.kill().unwrap();
-    owner.wait().unwrap();
+    let mut line = [0; "begun\n".len()];
+    tokio::select! {
+        ended = owner.wait() => panic!("it ended before it began: {ended:?}"),
+        read = signal.read_exact(&mut line) => read.map(drop).unwrap(),
+    }
+    assert_eq!(&line, b"begun\n");
+    owner.kill().await.unwrap();
     assert_eq!(
         traces::processes(&place.path().display().to_string()),
         [""; 0]

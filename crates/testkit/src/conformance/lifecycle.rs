@@ -104,7 +104,7 @@ pub async fn closing_stops_an_action_under_way(trial: &Trial) -> Result<(), Fail
     Ok(())
 }
 
-/// What runs in front, in the background, stopped, or after a timeout; the suite looks for it.
+/// What runs in the background, as a daemon, or in front after a timeout; the suite looks for it.
 pub async fn closing_ends_everything_inside(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     output(
@@ -117,6 +117,7 @@ pub async fn closing_ends_everything_inside(trial: &Trial) -> Result<(), Failure
         "mkdir -p shut/in && touch shut/in/file && chmod 500 shut/in && chmod 000 shut",
     )
     .await?;
+    output(&*sandbox, "(setsid sleep 1004 > /dev/null 2>&1 &)").await?;
     let silent = Action::Run(RunCommand::new("sleep 1003"));
     assert_eq!(perform(&*sandbox, silent).await?.metadata.exit_code, -1);
     output_in(&*sandbox, "other", "seq 1 100000").await?;

@@ -1,8 +1,13 @@
 //! Taking a socket: TCP, or Unix with nobody else's socket harmed.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{
+    io,
+    net::SocketAddr,
+    os::unix::net::UnixListener as StdUnixListener,
+    path::{Path, PathBuf},
+};
 
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::unix_socket::OwnedSocket;
 use crate::Endpoint;
@@ -50,6 +55,8 @@ pub(crate) struct Listener {
 enum Socket {
     Tcp(TcpListener),
     Unix(OwnedSocket),
+    /// Made and named by whoever started us, and theirs to remove.
+    Inherited(UnixListener),
 }
 
 /// A connection that was accepted.
@@ -81,6 +88,20 @@ impl Listener {
         }
     }
 
+    /// Takes over a socket that listens already. Must be called inside a runtime.
+    pub(crate) fn adopt(listener: StdUnixListener) -> Result<Self, BindError> {
+        let address = listener.local_addr().ok();
+        let path = address.as_ref().and_then(|address| address.as_pathname());
+        let endpoint = Endpoint::Unix(path.unwrap_or(Path::new("")).to_owned());
+        let failed = |source| BindError::Listen {
+            endpoint: endpoint.clone(),
+            source,
+        };
+        listener.set_nonblocking(true).map_err(failed)?;
+        let socket = Socket::Inherited(UnixListener::from_std(listener).map_err(failed)?);
+        Ok(Self { socket, endpoint })
+    }
+
     fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
         let socket = match address {
             SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
@@ -108,6 +129,7 @@ impl Listener {
                 Ok(Accepted::Tcp(stream, peer))
             }
             Socket::Unix(socket) => Ok(Accepted::Unix(socket.accept().await?)),
+            Socket::Inherited(listener) => Ok(Accepted::Unix(listener.accept().await?.0)),
         }
     }
 }

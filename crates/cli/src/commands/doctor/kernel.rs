@@ -7,26 +7,40 @@ use super::check::Finding;
 /// The kernel's name and release.
 pub(super) fn release() -> String {
     let name = rustix::system::uname();
-    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+    format!(
+        "{} {}",
+        name.sysname().to_string_lossy(),
+        name.release().to_string_lossy()
+    )
 }
 
 /// The file system `name`, if the kernel knows it. One in a module that was never used is not
 /// in the list.
 pub(super) fn file_system(name: &str) -> Option<String> {
     let known = read("/proc/filesystems")?;
-    let mut names = known.lines().filter_map(|line| line.split_whitespace().last());
-    names.any(|known| known == name).then(|| "known to the kernel".to_owned())
+    let mut names = known
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    names
+        .any(|known| known == name)
+        .then(|| "known to the kernel".to_owned())
 }
 
 /// User namespaces, if this user may make some.
 pub(super) fn user_namespaces() -> Option<String> {
-    let limit: u64 = read("/proc/sys/user/max_user_namespaces")?.trim().parse().ok()?;
+    let limit: u64 = read("/proc/sys/user/max_user_namespaces")?
+        .trim()
+        .parse()
+        .ok()?;
     // Debian's and Ubuntu's switches; other kernels do not have them.
     let is_off = |path: &str, off: &str| read(path).is_some_and(|value| value.trim() == off);
     let is_root = rustix::process::geteuid().is_root();
     let is_refused = !is_root
         && (is_off("/proc/sys/kernel/unprivileged_userns_clone", "0")
-            || is_off("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"));
+            || is_off(
+                "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+                "1",
+            ));
     (limit > 0 && !is_refused).then(|| format!("up to {limit} for this user"))
 }
 
@@ -39,7 +53,10 @@ pub(super) fn landlock() -> Finding {
     };
     let is_active = modules.trim().split(',').any(|module| module == "landlock");
     let found = is_active.then(|| "active; its version is not looked at yet".to_owned());
-    Finding::of(found, "boot Linux 5.13 or later with `landlock` in the list of `lsm=`")
+    Finding::of(
+        found,
+        "boot Linux 5.13 or later with `landlock` in the list of `lsm=`",
+    )
 }
 
 /// What seccomp filters may answer with.
@@ -55,7 +72,9 @@ pub(super) fn control_groups() -> Option<String> {
 
 fn generation(mounts: &str) -> Option<&'static str> {
     let has = |wanted: &str| {
-        let mut kinds = mounts.lines().filter_map(|line| line.split_whitespace().nth(2));
+        let mut kinds = mounts
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(2));
         kinds.any(|kind| kind == wanted)
     };
     match (has("cgroup"), has("cgroup2")) {

@@ -25,16 +25,35 @@ async fn needed(environment: &Environment) -> Vec<Check> {
         need: Need::Now,
         finding: Finding::of(found, advice),
     };
-    let terminals = Pty::open(Size { columns: 80, rows: 24 })
+    let terminals = Pty::open(Size {
+        columns: 80,
+        rows: 24,
+    })
+    .ok()
+    .map(|_| "pseudo-terminals can be opened".to_owned());
+    let processes = Path::new("/proc/self/stat")
+        .is_file()
+        .then(|| "mounted".to_owned());
+    let temporary = tempfile::tempdir()
         .ok()
-        .map(|_| "pseudo-terminals can be opened".to_owned());
-    let processes = Path::new("/proc/self/stat").is_file().then(|| "mounted".to_owned());
-    let temporary = tempfile::tempdir().ok().map(|_| std::env::temp_dir().display().to_string());
+        .map(|_| std::env::temp_dir().display().to_string());
     vec![
-        check("shell", shell(environment).await, "install bash: apt-get install bash"),
-        check("terminals", terminals, "mount devpts: mount -t devpts devpts /dev/pts"),
+        check(
+            "shell",
+            shell(environment).await,
+            "install bash: apt-get install bash",
+        ),
+        check(
+            "terminals",
+            terminals,
+            "mount devpts: mount -t devpts devpts /dev/pts",
+        ),
         check("/proc", processes, "mount it: mount -t proc proc /proc"),
-        check("temporary files", temporary, "set TMPDIR to a directory that can be written to"),
+        check(
+            "temporary files",
+            temporary,
+            "set TMPDIR to a directory that can be written to",
+        ),
     ]
 }
 
@@ -45,11 +64,27 @@ async fn useful(environment: &Environment) -> Vec<Check> {
         finding: Finding::Present(kernel::release()),
     }];
     let programs = [
-        ("bash", &["bash"][..], "apt-get install bash; without it shells are POSIX sh, which can do less"),
-        ("python3", &["python3"], "apt-get install python3; used to check edited Python files"),
-        ("flake8", &["flake8"], "pip install flake8; checks edited Python files more closely"),
+        (
+            "bash",
+            &["bash"][..],
+            "apt-get install bash; without it shells are POSIX sh, which can do less",
+        ),
+        (
+            "python3",
+            &["python3"],
+            "apt-get install python3; used to check edited Python files",
+        ),
+        (
+            "flake8",
+            &["flake8"],
+            "pip install flake8; checks edited Python files more closely",
+        ),
         ("git", &["git"], "apt-get install git"),
-        ("pwsh", &["pwsh"], "install PowerShell 7; driving it is untested"),
+        (
+            "pwsh",
+            &["pwsh"],
+            "install PowerShell 7; driving it is untested",
+        ),
     ];
     for (name, programs, advice) in programs {
         checks.push(program(environment, Need::Useful, name, programs, advice).await);
@@ -70,15 +105,31 @@ async fn later(environment: &Environment) -> Vec<Check> {
             "allow them: sysctl user.max_user_namespaces=10000 \
              kernel.apparmor_restrict_unprivileged_userns=0",
         ),
-        check("overlay", kernel::file_system("overlay"), "modprobe overlay"),
+        check(
+            "overlay",
+            kernel::file_system("overlay"),
+            "modprobe overlay",
+        ),
         Check {
             name: "Landlock",
             need: Need::Later,
             finding: kernel::landlock(),
         },
-        check("seccomp", kernel::seccomp(), "boot a kernel with CONFIG_SECCOMP_FILTER"),
-        check("control groups", kernel::control_groups(), "mount -t cgroup2 cgroup2 /sys/fs/cgroup"),
-        check("docker", docker(environment), "install Docker Engine and start it"),
+        check(
+            "seccomp",
+            kernel::seccomp(),
+            "boot a kernel with CONFIG_SECCOMP_FILTER",
+        ),
+        check(
+            "control groups",
+            kernel::control_groups(),
+            "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
+        ),
+        check(
+            "docker",
+            docker(environment),
+            "install Docker Engine and start it",
+        ),
     ];
     let programs = [
         (
@@ -109,7 +160,9 @@ async fn program(
     programs: &[&str],
     advice: &str,
 ) -> Check {
-    let found = programs.iter().find_map(|program| programs::find(program, environment));
+    let found = programs
+        .iter()
+        .find_map(|program| programs::find(program, environment));
     let found = match found {
         // Its version is printed by a subcommand.
         Some(path) if name == "kubectl" => Some(path.display().to_string()),
@@ -135,5 +188,7 @@ fn docker(environment: &Environment) -> Option<String> {
         Some(host) => host.strip_prefix("unix://")?,
         None => "/var/run/docker.sock",
     };
-    UnixStream::connect(socket).ok().map(|_| format!("answers on {socket}"))
+    UnixStream::connect(socket)
+        .ok()
+        .map(|_| format!("answers on {socket}"))
 }

@@ -10,8 +10,10 @@ pub(super) fn check(arguments: &ExecutorArguments) -> Result<(), Failure> {
     for plugin in &arguments.plugins {
         if !KNOWN.contains(&plugin.as_str()) {
             let known = KNOWN.join(", ");
-            return Err(Failure::new(Exit::Usage, format!("Plugin {plugin} not found"))
-                .hint(format!("there are: {known}")));
+            return Err(
+                Failure::new(Exit::Usage, format!("Plugin {plugin} not found"))
+                    .hint(format!("there are: {known}")),
+            );
         }
     }
     let browser = &arguments.browser;
@@ -26,7 +28,10 @@ pub(super) fn check(arguments: &ExecutorArguments) -> Result<(), Failure> {
         missing.push("browser");
     }
     if !missing.is_empty() {
-        say::note(format_args!("not available in this version: {}", missing.join(", ")));
+        say::note(format_args!(
+            "not available in this version: {}",
+            missing.join(", ")
+        ));
     }
     Ok(())
 }

@@ -71,12 +71,21 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
 fn load(context: &Context, arguments: &ExecutorArguments) -> Result<Configuration, Failure> {
     let mut flags = Vec::new();
     if let Some(shell) = &arguments.ours.shell {
-        flags.push(Override::new("--shell", "shell.program", shell.to_string_lossy()));
+        flags.push(Override::new(
+            "--shell",
+            "shell.program",
+            shell.to_string_lossy(),
+        ));
     }
     if let Some(scope) = arguments.ours.scope {
         flags.push(Override::new("--scope", "files.scope", scope.as_setting()));
     }
-    settings::load(&context.globals, &context.environment, WithoutConfig::Nothing, flags)
+    settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Nothing,
+        flags,
+    )
 }
 
 /// Keeps the key that we were started with from shells that run as the same user, or as root:
@@ -112,7 +121,9 @@ impl Life<'_> {
             () = stops.next() => return Ok(Exit::Success),
         };
         let viewer = self.arguments.port.and_then(viewer::bind);
-        let published = viewer.as_ref().and_then(|viewer| Published::new(viewer.url()));
+        let published = viewer
+            .as_ref()
+            .and_then(|viewer| Published::new(viewer.url()));
         self.announce(&server)?;
         if let Some(ready) = ready {
             ready.send();
@@ -155,7 +166,11 @@ impl Life<'_> {
             ..
         } = self.settings;
         let wanted = Wanted {
-            username: self.arguments.username.as_deref().or(executor.username.as_deref()),
+            username: self
+                .arguments
+                .username
+                .as_deref()
+                .or(executor.username.as_deref()),
             user_id: self.arguments.user_id,
         };
         let user = identity::choose(&wanted, executor)?;

@@ -55,7 +55,8 @@ impl Published {
     /// there is replaced and not followed.
     fn write(&self) -> io::Result<()> {
         let draft = self.path.with_extension(std::process::id().to_string());
-        let result = write_new(&draft, self.url.as_bytes()).and_then(|()| fs::rename(&draft, &self.path));
+        let result =
+            write_new(&draft, self.url.as_bytes()).and_then(|()| fs::rename(&draft, &self.path));
         if result.is_err() {
             let _ = fs::remove_file(&draft);
         }

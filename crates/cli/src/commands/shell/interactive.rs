@@ -45,13 +45,18 @@ pub(super) fn perform(context: &Context, configuration: &Configuration) -> Resul
         .enable_all()
         .build()
         .or_fail(Exit::Start, "cannot start")?;
-    say::note(format_args!("a shell in `{}`, not isolated; `exit` leaves it", workspace.path().display()));
+    say::note(format_args!(
+        "a shell in `{}`, not isolated; `exit` leaves it",
+        workspace.path().display()
+    ));
     let outcome = runtime.block_on(async {
         let pty = Pty::open(raw_mode::size()).or_fail(Exit::Start, "cannot open a terminal")?;
         let mut spawn = Spawn::new(&shell, workspace.path());
         spawn.arguments = vec!["-i".into()];
         spawn.environment = environment(context, settings)?;
-        let child = spawn.on(&pty).map_err(|error| Failure::of(Exit::Start, &error))?;
+        let child = spawn
+            .on(&pty)
+            .map_err(|error| Failure::of(Exit::Start, &error))?;
         let raw_mode = RawMode::enter().or_fail(Exit::Start, "cannot use this terminal")?;
         let outcome = relay(&pty, child).await;
         drop(raw_mode);
@@ -131,17 +136,18 @@ fn keyboard() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
     Ok(receiver)
 }
 
+/// The shell that is set, else bash, else sh. A name without a slash is looked for in `PATH`.
 fn shell(context: &Context, settings: &Settings) -> Result<PathBuf, Failure> {
-    if let Some(program) = &settings.shell.program {
-        return Ok(program.clone());
-    }
-    ["bash", "sh"]
-        .into_iter()
-        .find_map(|name| programs::find(name, &context.environment))
-        .ok_or_else(|| {
-            Failure::new(Exit::Start, "there is neither `bash` nor `sh` in PATH")
-                .hint("`zareba doctor` says what this machine can do")
-        })
+    let find = |name: &str| programs::find(name, &context.environment);
+    let found = match &settings.shell.program {
+        Some(program) if program.components().count() > 1 => Some(program.clone()),
+        Some(program) => program.to_str().and_then(find),
+        None => find("bash").or_else(|| find("sh")),
+    };
+    found.ok_or_else(|| {
+        Failure::new(Exit::Start, "there is no such shell in PATH")
+            .hint("`zareba doctor` says what this machine can do")
+    })
 }
 
 /// As the executor's shells have it, but for the terminal, which is the user's.
@@ -151,8 +157,14 @@ fn environment(
 ) -> Result<Vec<(OsString, OsString)>, Failure> {
     let user = User::current().or_fail(Exit::Start, "cannot find out who we are")?;
     let inherited = context.environment.iter();
-    let terminal = context.environment.get_os("TERM").map(|terminal| ("TERM".into(), terminal.into()));
-    let variables = settings.env.iter().map(|(name, value)| (name.into(), value.into()));
+    let terminal = context
+        .environment
+        .get_os("TERM")
+        .map(|terminal| ("TERM".into(), terminal.into()));
+    let variables = settings
+        .env
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
     Ok(shell_environment(
         inherited.map(|(name, value)| (name.to_owned(), value.to_owned())),
         terminal.into_iter().chain(variables),
