@@ -9,6 +9,7 @@ mod other;
 mod run;
 mod sandbox;
 mod shell;
+mod supervise;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -20,6 +21,7 @@ pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, Doc
 pub(crate) use run::RunArguments;
 pub(crate) use sandbox::SandboxArguments;
 pub(crate) use shell::ShellArguments;
+pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments};
 
 use crate::exit::Exit;
 
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     Config(ConfigArguments),
     Doctor(DoctorArguments),
     Completions(CompletionsArguments),
+    Supervise(SuperviseArguments),
 }
 
 /// Reads the command line. Help and version are printed here, and so are mistakes.

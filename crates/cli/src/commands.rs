@@ -7,6 +7,7 @@ mod doctor;
 mod executor;
 mod run;
 mod shell;
+mod supervise;
 
 use zareba_config::Environment;
 
@@ -42,6 +43,7 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Config(arguments) => config::perform(&context, &arguments),
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
+        Command::Supervise(arguments) => supervise::perform(&context, arguments),
     };
     outcome.unwrap_or_else(|failure| {
         say::failure(&failure);

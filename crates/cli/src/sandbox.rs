@@ -4,11 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use tokio::{runtime, time::timeout};
+use zareba_confine::Network;
 use zareba_config::{Configuration, FileScope as ScopeSetting, RuntimeKind, Settings};
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::{
-    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, ServerLifetime, VariableStore,
+    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime, Usage,
+    VariableStore, Walls, WorkspaceMode,
 };
 
 use crate::{
@@ -24,6 +26,17 @@ const CLOSE: Duration = Duration::from_secs(5);
 
 /// How long file work that is under way may take after that.
 const LAST_WORK: Duration = Duration::from_secs(1);
+
+/// What a sandbox may do and use when nobody says otherwise.
+const WALLS: Walls = Walls {
+    workspace: WorkspaceMode::CopyOnWrite,
+    network: Network::None,
+    usage: Usage {
+        memory_bytes: 2 * 1024 * 1024 * 1024,
+        pids: 512,
+        cpu_millis: 2000,
+    },
+};
 
 /// Makes a sandbox, lets `work` use it and ends it, also when a signal ends us: then nothing
 /// of the sandbox is left either, and the exit code is the one that shells show for it.
@@ -115,6 +128,7 @@ fn backend(
     match settings.runtime.kind {
         RuntimeKind::Cli => Ok(Arc::new(CliRuntime::new(options))),
         RuntimeKind::Local => Ok(Arc::new(LocalRuntime::new(options, local(settings)?))),
+        RuntimeKind::Native => Ok(Arc::new(NativeRuntime::new(options, local(settings)?, WALLS))),
         other => Err(Failure::new(
             Exit::Start,
             format!(

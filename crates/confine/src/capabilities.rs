@@ -98,7 +98,10 @@ impl CapabilityError {
             Self::LowerBound { .. } | Self::LockSecureBits { .. } => {
                 "this needs CAP_SETPCAP, which the first process of a user namespace has: let the launcher make one"
             }
-            Self::ClearAmbient { .. } | Self::ClearSets { .. } | Self::NoNewPrivileges { .. } | Self::ReadBack { .. } => {
+            Self::ClearAmbient { .. }
+            | Self::ClearSets { .. }
+            | Self::NoNewPrivileges { .. }
+            | Self::ReadBack { .. } => {
                 "use Linux 4.3 or later; in a container, its own filter must allow `prctl`, `capget` and `capset`"
             }
             Self::Remaining { .. } | Self::NotLocked => {
@@ -128,14 +131,24 @@ impl CapabilityError {
 /// When a set cannot be emptied, or the kernel reports afterwards that one is not empty.
 pub fn drop_all_capabilities() -> Result<(), CapabilityError> {
     lower_bound()?;
-    rustix::thread::set_capabilities_secure_bits(SECURE_BITS)
-        .map_err(|error| CapabilityError::LockSecureBits { source: error.into() })?;
-    rustix::thread::clear_ambient_capability_set()
-        .map_err(|error| CapabilityError::ClearAmbient { source: error.into() })?;
-    rustix::thread::set_capabilities(None, NO_CAPABILITIES)
-        .map_err(|error| CapabilityError::ClearSets { source: error.into() })?;
-    rustix::thread::set_no_new_privs(true)
-        .map_err(|error| CapabilityError::NoNewPrivileges { source: error.into() })?;
+    rustix::thread::set_capabilities_secure_bits(SECURE_BITS).map_err(|error| {
+        CapabilityError::LockSecureBits {
+            source: error.into(),
+        }
+    })?;
+    rustix::thread::clear_ambient_capability_set().map_err(|error| {
+        CapabilityError::ClearAmbient {
+            source: error.into(),
+        }
+    })?;
+    rustix::thread::set_capabilities(None, NO_CAPABILITIES).map_err(|error| {
+        CapabilityError::ClearSets {
+            source: error.into(),
+        }
+    })?;
+    rustix::thread::set_no_new_privs(true).map_err(|error| CapabilityError::NoNewPrivileges {
+        source: error.into(),
+    })?;
     verify()
 }
 
@@ -152,16 +165,26 @@ fn lower_bound() -> Result<(), CapabilityError> {
             Ok(false) => continue,
             Ok(true) => {}
             Err(rustix::io::Errno::INVAL) => break,
-            Err(error) => return Err(CapabilityError::ReadBack { source: error.into() }),
+            Err(error) => {
+                return Err(CapabilityError::ReadBack {
+                    source: error.into(),
+                });
+            }
         }
-        rustix::thread::remove_capability_from_bounding_set(single(capability))
-            .map_err(|error| CapabilityError::LowerBound { capability, source: error.into() })?;
+        rustix::thread::remove_capability_from_bounding_set(single(capability)).map_err(
+            |error| CapabilityError::LowerBound {
+                capability,
+                source: error.into(),
+            },
+        )?;
     }
     Ok(())
 }
 
 fn verify() -> Result<(), CapabilityError> {
-    let read_back = |error: rustix::io::Errno| CapabilityError::ReadBack { source: error.into() };
+    let read_back = |error: rustix::io::Errno| CapabilityError::ReadBack {
+        source: error.into(),
+    };
     let sets = rustix::thread::capabilities(None).map_err(read_back)?;
     let bounding = collect(rustix::thread::capability_is_in_bounding_set).map_err(read_back)?;
     let ambient = collect(rustix::thread::capability_is_in_ambient_set).map_err(read_back)?;
@@ -173,12 +196,19 @@ fn verify() -> Result<(), CapabilityError> {
         (CapabilityKind::Bounding, bounding),
     ] {
         if !left.is_empty() {
-            return Err(CapabilityError::Remaining { kind, remaining: left.bits() });
+            return Err(CapabilityError::Remaining {
+                kind,
+                remaining: left.bits(),
+            });
         }
     }
     let is_locked = rustix::thread::capabilities_secure_bits().map_err(read_back)? == SECURE_BITS
         && rustix::thread::no_new_privs().map_err(read_back)?;
-    if is_locked { Ok(()) } else { Err(CapabilityError::NotLocked) }
+    if is_locked {
+        Ok(())
+    } else {
+        Err(CapabilityError::NotLocked)
+    }
 }
 
 /// A set that can only be asked about one capability at a time.

@@ -26,13 +26,13 @@ use crate::{
     sys::{self, Side},
 };
 
-/// Namespaces that every sandbox has.
+/// Namespaces that every sandbox has from its start. That of control groups follows when the
+/// process is in its group, because it hides what is above the place where it was made.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+    | libc::CLONE_NEWUTS;
 
 /// The longest failure that is read from a child.
 const FAILURE_MAX_BYTES: u64 = 16 * 1024;
@@ -225,6 +225,7 @@ impl Inside<'_> {
         let mut byte = [0];
         File::from(mapped).read_exact(&mut byte).at(Step::HandShake, "the parent")?;
         become_user(self.policy.identity)?;
+        sys::unshare_control_groups().at(Step::Namespaces, "cgroup")?;
         root::enter(self.policy, prepared)?;
         std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
         root::seal_settings()?;

@@ -6,6 +6,7 @@
 //! the [`Step`] that failed and what to do about it; there is no weaker way on.
 
 mod capabilities;
+pub mod cgroup;
 mod launch;
 mod mounts;
 mod owner_map;

@@ -12,7 +12,7 @@ use std::{
         fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::ffi::OsStrExt as _,
     },
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
@@ -37,6 +37,18 @@ pub(crate) struct Detached(OwnedFd);
 /// The directory that becomes the root.
 #[derive(Debug)]
 pub(crate) struct NewRoot(OwnedFd);
+
+/// Opens a directory as a place to mount on or to name, and for nothing else.
+fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+/// A name for an open directory that needs no right to the directories above it. The process
+/// file system is still the machine's when it is used.
+fn handle_path(handle: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
 
 impl Detached {
     /// A copy of a file or directory of this machine, with everything mounted below it.
@@ -92,18 +104,18 @@ impl Detached {
 
     /// Directories under a layer that takes all changes. The layer is thrown away with the
     /// sandbox, so it is never synced.
-    pub(crate) fn overlay(lower: &[impl AsRef<Path>], upper: &Path, work: &Path) -> io::Result<Self> {
+    pub(crate) fn overlay(lower: &[PathBuf], layer: &Path) -> io::Result<Self> {
         let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
         let mut lowers = Vec::new();
         for (index, directory) in lower.iter().enumerate() {
             if index > 0 {
                 lowers.push(b':');
             }
-            escape(directory.as_ref(), &mut lowers);
+            escape(directory, &mut lowers);
         }
         fsconfig_set_string(&context, "lowerdir", c_string(lowers)?)?;
-        fsconfig_set_string(&context, "upperdir", upper)?;
-        fsconfig_set_string(&context, "workdir", work)?;
+        fsconfig_set_string(&context, "upperdir", layer.join("upper"))?;
+        fsconfig_set_string(&context, "workdir", layer.join("work"))?;
         fsconfig_set_flag(&context, "userxattr")?;
         fsconfig_set_flag(&context, "volatile")?;
         Self::finish(&context, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV)
@@ -143,11 +155,17 @@ impl Detached {
 }
 
 impl NewRoot {
-    /// Covers `stage` with an empty file system and opens it.
+    /// Covers a directory with an empty file system and opens that.
     pub(crate) fn cover(stage: &Path, memory: &Detached) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        memory.attach(&openat(CWD, stage, flags, Mode::empty())?)?;
-        Ok(Self(openat(CWD, stage, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+        // Opened here, because a place of another mount table cannot be mounted on.
+        memory.attach(&open_place(stage)?)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(openat(&memory.0, ".", flags, Mode::empty())?))
+    }
+
+    /// A name for a path inside while we are still outside.
+    pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
+        handle_path(&self.0).join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
     /// Mounts at a path inside, which is made when missing.
@@ -202,9 +220,8 @@ impl NewRoot {
     }
 
     /// Takes off what is mounted at a path, and the empty directory below it.
-    pub(crate) fn remove_mount(&self, stage: &Path, inside: &Path) -> io::Result<()> {
-        let path = stage.join(inside.strip_prefix("/").unwrap_or(inside));
-        rustix::mount::unmount(&path, rustix::mount::UnmountFlags::DETACH)?;
+    pub(crate) fn remove_mount(&self, inside: &Path) -> io::Result<()> {
+        rustix::mount::unmount(self.outside(inside), rustix::mount::UnmountFlags::DETACH)?;
         let (parent, name) = self.parent(inside)?;
         Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
     }
@@ -238,8 +255,7 @@ fn seal_one(mount: impl AsFd) -> io::Result<()> {
 /// Covers a directory of the present root with an unwritable view of itself.
 pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
     let view = Detached::tree(path, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-    let place = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    view.attach(&place)
+    view.attach(&open_place(path)?)
 }
 
 /// The names of an absolute path without `.` or `..`.

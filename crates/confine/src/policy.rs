@@ -16,8 +16,9 @@ pub struct Policy {
     pub hostname: String,
     /// Who the program is, inside and outside.
     pub identity: Identity,
-    /// An empty directory on this machine on which the new root is put together. Nothing is
-    /// written to it; it is covered in a mount table that only the sandbox has.
+    /// A directory of this machine on which the new root is put together. Everyone must be able
+    /// to enter it, and no entry may come from below it. Nothing is written to it: it is covered
+    /// in a mount table that only the sandbox has.
     pub stage: PathBuf,
     /// What exists inside, in order: a later entry may lie below an earlier one.
     pub entries: Vec<Entry>,
@@ -70,10 +71,8 @@ pub enum EntryKind {
     Overlay {
         /// What is below; never written to.
         lower: Vec<PathBuf>,
-        /// Where changes go.
-        upper: PathBuf,
-        /// A scratch directory on the same file system as `upper`.
-        work: PathBuf,
+        /// A directory with two in it: `upper`, where changes go, and `work`, for overlayfs.
+        layer: PathBuf,
         /// Whose files below appear as the sandbox's own.
         owner: Ownership,
     },

@@ -22,7 +22,10 @@ pub struct Bounds {
 impl Bounds {
     /// One value for both.
     pub const fn fixed(value: u64) -> Self {
-        Self { soft: value, hard: value }
+        Self {
+            soft: value,
+            hard: value,
+        }
     }
 }
 
@@ -132,8 +135,12 @@ impl LimitError {
     /// What a person can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Set { .. } => "in a container, its own filter must allow `prlimit64`; look at the limits it was given",
-            Self::NotInForce { .. } => "let nothing else change the limits of this process while it starts",
+            Self::Set { .. } => {
+                "in a container, its own filter must allow `prlimit64`; look at the limits it was given"
+            }
+            Self::NotInForce { .. } => {
+                "let nothing else change the limits of this process while it starts"
+            }
         }
     }
 
@@ -162,20 +169,31 @@ impl ResourceLimits {
             (Limit::PendingSignals, Some(self.pending_signals)),
             (Limit::MessageQueueBytes, Some(self.message_queue_bytes)),
         ];
-        let wanted = wanted.into_iter().filter_map(|(limit, asked)| Some((limit, asked?)));
+        let wanted = wanted
+            .into_iter()
+            .filter_map(|(limit, asked)| Some((limit, asked?)));
         wanted.map(|(limit, asked)| set(limit, asked)).collect()
     }
 }
 
 fn set(limit: Limit, asked: Bounds) -> Result<LimitInForce, LimitError> {
     let in_force = at_most(asked, rustix::process::getrlimit(limit.resource()).maximum);
-    let new = Rlimit { current: finite(in_force.soft), maximum: finite(in_force.hard) };
-    rustix::process::setrlimit(limit.resource(), new)
-        .map_err(|error| LimitError::Set { limit, source: error.into() })?;
+    let new = Rlimit {
+        current: finite(in_force.soft),
+        maximum: finite(in_force.hard),
+    };
+    rustix::process::setrlimit(limit.resource(), new).map_err(|error| LimitError::Set {
+        limit,
+        source: error.into(),
+    })?;
     if rustix::process::getrlimit(limit.resource()) != new {
         return Err(LimitError::NotInForce { limit });
     }
-    Ok(LimitInForce { limit, asked, in_force })
+    Ok(LimitInForce {
+        limit,
+        asked,
+        in_force,
+    })
 }
 
 /// The kernel's largest number means that there is no limit.
@@ -186,7 +204,10 @@ fn finite(value: u64) -> Option<u64> {
 /// Never above what is there already, and never a soft limit above the hard one.
 fn at_most(asked: Bounds, hard_now: Option<u64>) -> Bounds {
     let hard = hard_now.map_or(asked.hard, |now| asked.hard.min(now));
-    Bounds { soft: asked.soft.min(hard), hard }
+    Bounds {
+        soft: asked.soft.min(hard),
+        hard,
+    }
 }
 
 #[cfg(test)]

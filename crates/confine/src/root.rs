@@ -1,11 +1,14 @@
 //! The file system that a confined program sees, put together from a policy.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rustix::mount::{MountPropagationFlags, mount_change};
 
 use crate::{
-    mounts::{Detached, NewRoot},
+    mounts::{self, Detached, NewRoot},
     owner_map::OwnerMap,
     policy::{Access, Entry, EntryKind, MemoryCap, Ownership, Policy},
     step::{AtStep as _, Failure, Step},
@@ -42,28 +45,31 @@ const MASKED_DIRECTORIES: [&str; 2] = ["/proc/scsi", "/proc/acpi"];
 /// Settings of the kernel: to be read, not written.
 const READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/asound"];
 
-/// Trees that were made before the sandbox's own rights took effect.
-#[derive(Debug, Default)]
-pub(crate) struct Prepared {
-    /// For each entry: a bind, or what is below an overlay.
-    trees: Vec<Vec<Detached>>,
+/// Trees that were made before the sandbox's own rights took effect, for each entry: a bind, or
+/// what is below an overlay and last its layer. None when we are not the machine's root: others
+/// make them inside, where they may.
+pub(crate) type Prepared = Vec<Vec<Detached>>;
+
+/// Makes the trees that the sandbox's own user could not reach by name.
+pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
+    policy.entries.iter().map(|entry| prepare_entry(policy, entry)).collect()
 }
 
-/// Makes the trees that only the machine's root may make; none when we are not root.
-pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
+fn prepare_entry(policy: &Policy, entry: &Entry) -> Result<Vec<Detached>, Failure> {
     if !rustix::process::geteuid().is_root() {
-        return Ok(Prepared { trees: policy.entries.iter().map(|_| Vec::new()).collect() });
+        return Ok(Vec::new());
     }
-    let trees = policy.entries.iter().map(|entry| match &entry.kind {
+    match &entry.kind {
         EntryKind::Bind { source, access, owner } => {
             Ok(vec![prepare_tree(policy, source, *access, *owner)?])
         }
-        EntryKind::Overlay { lower, owner, .. } => {
-            lower.iter().map(|source| prepare_tree(policy, source, Access::ReadOnly, *owner)).collect()
+        EntryKind::Overlay { lower, layer, owner } => {
+            let below = lower.iter().map(|source| prepare_tree(policy, source, Access::ReadOnly, *owner));
+            let above = prepare_tree(policy, layer, Access::ReadWrite, Ownership::AsItIs);
+            below.chain([above]).collect()
         }
         EntryKind::Memory { .. } | EntryKind::Link { .. } | EntryKind::Directory => Ok(Vec::new()),
-    });
-    Ok(Prepared { trees: trees.collect::<Result<_, _>>()? })
+    }
 }
 
 fn prepare_tree(
@@ -86,8 +92,8 @@ pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> 
     mount_change("/", private).at(Step::PrivateMounts, "/")?;
     let memory = Detached::memory(ROOT_CAP, 0o755).at(Step::Root, "tmpfs")?;
     let root = NewRoot::cover(&policy.stage, &memory).at(Step::Root, text(&policy.stage))?;
-    for (entry, trees) in policy.entries.iter().zip(&prepared.trees) {
-        place(&root, policy, entry, trees).at(Step::Entry, text(&entry.inside))?;
+    for (entry, prepared) in policy.entries.iter().zip(&prepared) {
+        place(&root, entry, prepared).at(Step::Entry, text(&entry.inside))?;
     }
     mount_memory(&root, "/tmp", policy.tmp, 0o1777).at(Step::Root, "/tmp")?;
     make_devices(&root, policy)?;
@@ -96,39 +102,31 @@ pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> 
     root.enter().at(Step::PivotRoot, "/")
 }
 
-fn place(root: &NewRoot, policy: &Policy, entry: &Entry, trees: &[Detached]) -> io::Result<()> {
+fn place(root: &NewRoot, entry: &Entry, prepared: &[Detached]) -> io::Result<()> {
     let inside = entry.inside.as_path();
-    match (&entry.kind, trees) {
+    match (&entry.kind, prepared) {
         (EntryKind::Bind { .. }, [prepared]) => root.mount(inside, prepared),
         (EntryKind::Bind { source, access, .. }, _) => root.mount(inside, &Detached::bind(source, *access)?),
-        (EntryKind::Overlay { lower, upper, work, .. }, []) => {
-            root.mount(inside, &Detached::overlay(lower, upper, work)?)
-        }
-        (EntryKind::Overlay { upper, work, .. }, trees) => {
-            mount_over(root, &policy.stage, inside, trees, (upper, work))
-        }
+        (EntryKind::Overlay { lower, layer, .. }, []) => root.mount(inside, &Detached::overlay(lower, layer)?),
+        (EntryKind::Overlay { .. }, prepared) => mount_over(root, inside, prepared),
         (EntryKind::Memory { cap, mode }, _) => root.mount(inside, &Detached::memory(*cap, *mode)?),
         (EntryKind::Link { target }, _) => root.make_link(inside, target),
         (EntryKind::Directory, _) => root.make_directory(inside, 0o755),
     }
 }
 
-/// overlayfs takes what is below it by path, so prepared trees are shown for that moment.
-fn mount_over(
-    root: &NewRoot,
-    stage: &Path,
-    inside: &Path,
-    trees: &[Detached],
-    (upper, work): (&Path, &Path),
-) -> io::Result<()> {
-    let names: Vec<String> = (0..trees.len()).map(|index| format!(".lower-{index}")).collect();
-    for (tree, name) in trees.iter().zip(&names) {
-        root.mount(&Path::new("/").join(name), tree)?;
+/// overlayfs takes its directories by path, so prepared trees are shown for that moment.
+fn mount_over(root: &NewRoot, inside: &Path, trees: &[Detached]) -> io::Result<()> {
+    let shown: Vec<PathBuf> =
+        (0..trees.len()).map(|index| PathBuf::from(format!("/.tree-{index}"))).collect();
+    for (tree, shown) in trees.iter().zip(&shown) {
+        root.mount(shown, tree)?;
     }
-    let lower: Vec<_> = names.iter().map(|name| stage.join(name)).collect();
-    root.mount(inside, &Detached::overlay(&lower, upper, work)?)?;
-    for name in &names {
-        root.remove_mount(stage, &Path::new("/").join(name))?;
+    let mut lower: Vec<PathBuf> = shown.iter().map(|shown| root.outside(shown)).collect();
+    let layer = lower.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    root.mount(inside, &Detached::overlay(&lower, &layer)?)?;
+    for shown in &shown {
+        root.remove_mount(shown)?;
     }
     Ok(())
 }
@@ -178,7 +176,7 @@ fn mount_proc(root: &NewRoot) -> Result<(), Failure> {
 pub(crate) fn seal_settings() -> Result<(), Failure> {
     for path in READ_ONLY.map(Path::new) {
         if path.is_dir() {
-            crate::mounts::make_read_only(path).at(Step::Proc, text(path))?;
+            mounts::make_read_only(path).at(Step::Proc, text(path))?;
         }
     }
     Ok(())

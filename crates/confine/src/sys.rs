@@ -125,6 +125,15 @@ pub(crate) fn bring_up(interface: &CStr, socket: impl AsFd) -> io::Result<()> {
     }
 }
 
+/// Leaves the control-group namespace for a new one.
+pub(crate) fn unshare_control_groups() -> io::Result<()> {
+    // SAFETY: takes one integer; no descriptor or memory is unshared with another thread.
+    match unsafe { libc::unshare(libc::CLONE_NEWCGROUP) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A plain fork, for when `clone3` is filtered already: `None` in the child.
 ///
 /// The caller must have one thread only.
@@ -137,20 +146,23 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
+/// Out of the way of the numbers that a program gets.
+const HIGH_NUMBER: i32 = 100;
+
 /// Becomes a program, as leader of a session of its own, with its descriptors and no others,
 /// default signals and no core dumps. Returns only when that fails.
 pub(crate) fn execute(program: &Program) -> io::Error {
-    match prepare(program) {
-        Ok(()) => {}
+    let executable = match prepare(program) {
+        Ok(executable) => executable,
         Err(error) => return error,
-    }
+    };
     let arguments = pointers(&program.arguments);
     let environment = pointers(&program.environment);
     // SAFETY: the path is a constant empty string; both lists are of pointers to strings that
     // outlive the call, ended by a null pointer.
     unsafe {
         libc::execveat(
-            program.executable.as_raw_fd(),
+            executable.as_raw_fd(),
             c"".as_ptr(),
             arguments.as_ptr().cast(),
             environment.as_ptr().cast(),
@@ -160,7 +172,8 @@ pub(crate) fn execute(program: &Program) -> io::Error {
     io::Error::last_os_error()
 }
 
-fn prepare(program: &Program) -> io::Result<()> {
+/// Leaves the program's descriptors under their numbers and returns the one to execute.
+fn prepare(program: &Program) -> io::Result<OwnedFd> {
     for signal in 1..=31 {
         // SAFETY: takes two integers and installs no handler; refused for SIGKILL and SIGSTOP.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -174,13 +187,20 @@ fn prepare(program: &Program) -> io::Result<()> {
     if marked != 0 {
         return Err(io::Error::last_os_error());
     }
+    // A descriptor may have the very number that another one shall get.
+    let executable = rustix::io::fcntl_dupfd_cloexec(&program.executable, HIGH_NUMBER)?;
+    let mut moved = Vec::new();
     for (descriptor, number) in &program.descriptors {
-        // SAFETY: takes two integers; the target numbers belong to the program to come.
+        moved.push((rustix::io::fcntl_dupfd_cloexec(descriptor, HIGH_NUMBER)?, *number));
+    }
+    for (descriptor, number) in &moved {
+        // SAFETY: takes two integers; the target numbers belong to the program to come, and
+        // nothing here uses what had them.
         if unsafe { libc::dup2(descriptor.as_raw_fd(), *number) } == -1 {
             return Err(io::Error::last_os_error());
         }
     }
-    Ok(())
+    Ok(executable)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

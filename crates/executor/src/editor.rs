@@ -11,6 +11,7 @@ mod directory;
 mod dispatch;
 mod document;
 mod history;
+mod history_index;
 mod insert;
 mod listing;
 mod matcher;

@@ -23,7 +23,10 @@ pub fn shell_environment(
     added: impl IntoIterator<Item = (OsString, OsString)>,
     user: &User,
 ) -> Vec<(OsString, OsString)> {
-    let inherited = inherited.into_iter().filter(|(name, _)| !is_withheld(name)).collect();
+    let inherited = inherited
+        .into_iter()
+        .filter(|(name, _)| !is_withheld(name))
+        .collect();
     let mut variables = Variables(inherited);
     let login = [
         ("HOME", user.home.as_os_str()),
@@ -53,7 +56,9 @@ struct Variables(Vec<(OsString, OsString)>);
 
 impl Variables {
     fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(other, value)| other == name && !value.is_empty())
+        self.0
+            .iter()
+            .any(|(other, value)| other == name && !value.is_empty())
     }
 
     fn set(&mut self, name: OsString, value: OsString) {
@@ -75,7 +80,10 @@ mod tests {
     use super::*;
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-        pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect()
     }
 
     fn user() -> User {
@@ -115,8 +123,15 @@ mod tests {
 
     #[test]
     fn our_own_home_is_the_one_that_we_were_given() {
-        let ourselves = User { uid: rustix::process::geteuid().as_raw(), ..user() };
-        let found = shell_environment(pairs(&[("HOME", "/elsewhere"), ("PATH", "/bin"), ("LANG", "C")]), [], &ourselves);
+        let ourselves = User {
+            uid: rustix::process::geteuid().as_raw(),
+            ..user()
+        };
+        let found = shell_environment(
+            pairs(&[("HOME", "/elsewhere"), ("PATH", "/bin"), ("LANG", "C")]),
+            [],
+            &ourselves,
+        );
         let expected = pairs(&[
             ("HOME", "/elsewhere"),
             ("PATH", "/bin"),
@@ -136,7 +151,12 @@ mod tests {
             pairs(&[("A", "2"), ("TERM", "dumb")]),
             &user(),
         );
-        let value = |name: &str| found.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+        let value = |name: &str| {
+            found
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|(_, value)| value.clone())
+        };
         assert_eq!(value("A"), Some("2".into()));
         assert_eq!(value("TERM"), Some("dumb".into()));
         assert_eq!(value("LANG"), Some("de_DE.UTF-8".into()));

@@ -29,7 +29,10 @@ use crate::{
 
 /// The size of a shell's terminal: wide and high, so that nothing an agent reads is wrapped
 /// or scrolled for the sake of a window that nobody looks at.
-const TERMINAL: Size = Size { columns: 1000, rows: 1000 };
+const TERMINAL: Size = Size {
+    columns: 1000,
+    rows: 1000,
+};
 
 const NO_NOTEBOOK: &str = "JupyterRequirement not found. Unable to run IPython action.";
 const NO_BROWSER: &str = "Browser functionality is not supported or disabled.";
@@ -93,14 +96,20 @@ pub enum StartExecutorError {
 #[derive(Debug)]
 pub struct Executor {
     pub(crate) shells: Shells,
-    pub(crate) files: Arc<Files>,
-    editor: Arc<Editor>,
+    pub(crate) tools: Arc<FileTools>,
     pub(crate) transfers: Transfers,
-    reach: Arc<Reach>,
     no_change_timeout: Duration,
     timeout: Duration,
     /// Removed with us when it is ours.
     _state: StateDirectory,
+}
+
+/// What works on files, apart from transfers. Used on threads that may block.
+#[derive(Debug)]
+pub(crate) struct FileTools {
+    pub(crate) files: Files,
+    editor: Editor,
+    reach: Arc<Reach>,
 }
 
 #[derive(Debug)]
@@ -116,15 +125,23 @@ impl Executor {
     /// When a directory cannot be used or no shell starts; nothing is left behind.
     pub async fn start(options: ExecutorOptions) -> Result<Self, StartExecutorError> {
         let working_dir = prepare_working_directory(&options)?;
-        let state = StateDirectory::prepare(&options).map_err(StartExecutorError::StateDirectory)?;
+        let state =
+            StateDirectory::prepare(&options).map_err(StartExecutorError::StateDirectory)?;
         let owner = options.user.owner();
         let reach = Arc::new(match options.scope {
             FileScope::WholeFilesystem => Reach::WholeFilesystem,
             FileScope::WorkingDirectory => Reach::beneath(&working_dir)?,
         });
-        let settings = WorkspaceSettings { working_dir: working_dir.clone(), reach: Arc::clone(&reach), owner };
+        let settings = WorkspaceSettings {
+            working_dir: working_dir.clone(),
+            reach: Arc::clone(&reach),
+            owner,
+        };
         let workspace = Arc::new(Workspace::new(settings));
-        let editor = EditorSettings { history_dir: state.path().join("undo"), linting: options.linting };
+        let editor = EditorSettings {
+            history_dir: state.path().join("undo"),
+            linting: options.linting,
+        };
         let spec = ShellSpec {
             program: options.shell,
             environment: options.environment,
@@ -133,18 +150,27 @@ impl Executor {
             outputs: state.path().join("outputs"),
             owner,
         };
-        let identity = Identity { username: options.user.name, hostname: hostname() };
+        let identity = Identity {
+            username: options.user.name,
+            hostname: hostname(),
+        };
         let executor = Self {
             shells: Shells::new(spec, &working_dir, identity),
-            files: Arc::new(Files::new(Arc::clone(&workspace))),
-            editor: Arc::new(Editor::new(workspace, editor)),
             transfers: Transfers::within(Arc::clone(&reach), owner),
-            reach,
+            tools: Arc::new(FileTools {
+                files: Files::new(Arc::clone(&workspace)),
+                editor: Editor::new(workspace, editor),
+                reach,
+            }),
             no_change_timeout: options.no_change_timeout,
             timeout: options.timeout,
             _state: state,
         };
-        executor.shells.get(&ShellName::default()).await.map_err(StartExecutorError::Shell)?;
+        executor
+            .shells
+            .get(&ShellName::default())
+            .await
+            .map_err(StartExecutorError::Shell)?;
         Ok(executor)
     }
 
@@ -164,7 +190,10 @@ impl Executor {
     ///
     /// # Errors
     /// When there is no such shell and none can be started.
-    pub async fn follow(&self, shell: &ShellName) -> Result<broadcast::Receiver<Bytes>, OpenShellError> {
+    pub async fn follow(
+        &self,
+        shell: &ShellName,
+    ) -> Result<broadcast::Receiver<Bytes>, OpenShellError> {
         Ok(self.shells.get(shell).await?.subscribe())
     }
 
@@ -185,38 +214,58 @@ impl Executor {
     async fn perform(&self, event: &ActionEvent) -> Observation {
         match &event.action {
             Action::Run(action) => self.run(event, action).await,
-            Action::Read(action) => match action.impl_source {
-                ReadSource::Plain => {
-                    let (files, action, cwd) = (Arc::clone(&self.files), action.clone(), self.shells.directory());
-                    off_thread(move || files.read(&action, &cwd)).await
-                }
-                ReadSource::Editor => {
-                    let (editor, action) = (Arc::clone(&self.editor), action.clone());
-                    off_thread(move || editor.view_for_read(&action)).await
-                }
-            },
+            Action::Read(action) => {
+                let action = action.clone();
+                self.off_thread(move |tools, cwd| match action.impl_source {
+                    ReadSource::Plain => tools.files.read(&action, cwd),
+                    ReadSource::Editor => tools.editor.view_for_read(&action),
+                })
+                .await
+            }
             Action::Write(action) => {
-                let (files, action, cwd) = (Arc::clone(&self.files), action.clone(), self.shells.directory());
-                off_thread(move || files.write(&action, &cwd)).await
+                let action = action.clone();
+                self.off_thread(move |tools, cwd| tools.files.write(&action, cwd))
+                    .await
             }
             Action::Edit(action) => {
-                let (editor, action) = (Arc::clone(&self.editor), action.clone());
-                off_thread(move || editor.edit(&action)).await
+                let action = action.clone();
+                self.off_thread(move |tools, _| tools.editor.edit(&action))
+                    .await
             }
             Action::Glob(action) => {
-                let (reach, action, cwd) = (Arc::clone(&self.reach), action.clone(), self.shells.directory());
-                off_thread(move || search::glob(&action, &cwd, &reach)).await
+                let action = action.clone();
+                self.off_thread(move |tools, cwd| search::glob(&action, cwd, &tools.reach))
+                    .await
             }
             Action::Grep(action) => {
-                let (reach, action, cwd) = (Arc::clone(&self.reach), action.clone(), self.shells.directory());
-                off_thread(move || search::grep(&action, &cwd, &reach)).await
+                let action = action.clone();
+                self.off_thread(move |tools, cwd| search::grep(&action, cwd, &tools.reach))
+                    .await
             }
             Action::RunIpython(_) => Observation::error(NO_NOTEBOOK),
             Action::Browse(_) | Action::BrowseInteractive(_) => Observation::error(NO_BROWSER),
             other => match other.require_executable() {
-                Ok(()) => Observation::error(format!("Action {} is not supported in the current runtime.", other.kind())),
+                Ok(()) => Observation::error(format!(
+                    "Action {} is not supported in the current runtime.",
+                    other.kind()
+                )),
                 Err(error) => Observation::error(error.to_string()),
             },
+        }
+    }
+
+    /// Runs file work on a thread that may block, with the directory that relative paths are
+    /// meant from. A panic there is this action's alone.
+    async fn off_thread(
+        &self,
+        work: impl FnOnce(&FileTools, &Path) -> Observation + Send + 'static,
+    ) -> Observation {
+        let (tools, cwd) = (Arc::clone(&self.tools), self.shells.directory());
+        match tokio::task::spawn_blocking(move || work(&tools, &cwd)).await {
+            Ok(observation) => observation,
+            Err(_) => Observation::error(
+                "ERROR: The action failed by a fault in the executor; other actions still work.",
+            ),
         }
     }
 
@@ -238,22 +287,21 @@ impl Executor {
     }
 }
 
-/// Runs file work on a thread that may block. A panic there is this action's alone.
-async fn off_thread(work: impl FnOnce() -> Observation + Send + 'static) -> Observation {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(observation) => observation,
-        Err(_) => Observation::error("ERROR: The action failed by a fault in the executor; other actions still work."),
-    }
-}
-
 fn prepare_working_directory(options: &ExecutorOptions) -> Result<PathBuf, StartExecutorError> {
     let path = options.working_dir.clone();
-    let failed = |source| StartExecutorError::WorkingDirectory { path: path.clone(), source };
+    let failed = |source| StartExecutorError::WorkingDirectory {
+        path: path.clone(),
+        source,
+    };
     let existed = path.is_dir();
     std::fs::create_dir_all(&path).map_err(failed)?;
     if !existed {
         let directory = std::fs::File::open(&path).map_err(failed)?;
-        options.user.owner().give(&directory).map_err(|errno| failed(errno.into()))?;
+        options
+            .user
+            .owner()
+            .give(&directory)
+            .map_err(|errno| failed(errno.into()))?;
     }
     // Absolute, with links in the way resolved, as a shell will report it.
     std::fs::canonicalize(&path).map_err(failed)
@@ -263,15 +311,24 @@ impl StateDirectory {
     fn prepare(options: &ExecutorOptions) -> io::Result<Self> {
         let state = match &options.state_dir {
             Some(path) => {
-                std::fs::DirBuilder::new().recursive(true).mode(0o711).create(path)?;
+                std::fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o711)
+                    .create(path)?;
                 Self::Given(path.clone())
             }
             None => Self::Own(tempfile::Builder::new().prefix("zareba-").tempdir()?),
         };
         // Another user's shells must be able to pass, not to look around.
         std::fs::set_permissions(state.path(), std::fs::Permissions::from_mode(0o711))?;
-        std::fs::DirBuilder::new().recursive(true).mode(0o711).create(state.path().join("outputs"))?;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state.path().join("undo"))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(state.path().join("outputs"))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(state.path().join("undo"))?;
         Ok(state)
     }
 
@@ -284,5 +341,8 @@ impl StateDirectory {
 }
 
 fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }

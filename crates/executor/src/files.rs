@@ -25,8 +25,8 @@ mod text;
 
 pub use reach::OpenWorkspaceError;
 
-pub(crate) use binary::{SAMPLE_BYTES, detect_legacy, is_binary};
 pub(crate) use beneath::{Beneath, Links, open_beneath, read_link};
+pub(crate) use binary::{SAMPLE_BYTES, detect_legacy, is_binary};
 pub(crate) use entries::{
     DirectoryMode, NewDirectory, READING, entries, kind_of, make_directory, remove_tree,
 };

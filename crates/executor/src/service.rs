@@ -16,14 +16,20 @@ impl ActionService for Executor {
     }
 
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Vec<String>> {
-        let files = Arc::clone(&self.files);
+        let tools = Arc::clone(&self.tools);
         Box::pin(async move {
             // A listing that fails is empty by contract.
-            tokio::task::spawn_blocking(move || files.list(path.as_deref())).await.unwrap_or_default()
+            tokio::task::spawn_blocking(move || tools.files.list(path.as_deref()))
+                .await
+                .unwrap_or_default()
         })
     }
 
-    fn upload(&self, mut request: Upload, body: ByteStream) -> BoxFuture<'_, Result<(), TransferError>> {
+    fn upload(
+        &self,
+        mut request: Upload,
+        body: ByteStream,
+    ) -> BoxFuture<'_, Result<(), TransferError>> {
         request.destination = meant(&request.destination);
         Box::pin(self.transfers.upload(request, body))
     }

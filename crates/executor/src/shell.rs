@@ -86,7 +86,14 @@ impl Shell {
             actor.serve().await;
             drop(alive);
         });
-        Ok(Self { requests, output, place, identity, closing, gone })
+        Ok(Self {
+            requests,
+            output,
+            place,
+            identity,
+            closing,
+            gone,
+        })
     }
 
     /// The shell's directory after the last command that ended.
@@ -116,9 +123,15 @@ impl Shell {
     pub(crate) async fn run(&self, action: &RunCommand, timeouts: Timeouts) -> Observation {
         let command = action.command.trim();
         let ask = ask(action, command);
-        let context = Context { action, command, ask: &ask, identity: &self.identity };
+        let context = Context {
+            action,
+            command,
+            ask: &ask,
+            identity: &self.identity,
+        };
         if command.contains('\0') {
-            return context.failure("ERROR: The command contains a NUL character, which no shell can take.");
+            return context
+                .failure("ERROR: The command contains a NUL character, which no shell can take.");
         }
         if command.len() > COMMAND_MAX_BYTES {
             let (length, limit) = (command.len(), COMMAND_MAX_BYTES);
@@ -136,7 +149,11 @@ impl Shell {
             total: Some(timeouts.hard.min(PATIENCE_MAX)),
         };
         let (reply, answer) = oneshot::channel();
-        let request = Request::Turn { ask: ask.clone(), patience, reply };
+        let request = Request::Turn {
+            ask: ask.clone(),
+            patience,
+            reply,
+        };
         if self.requests.send(request).await.is_err() {
             return context.failure("ERROR: The shell is gone.");
         }
@@ -153,7 +170,9 @@ fn ask(action: &RunCommand, command: &str) -> Ask {
     }
     match (command, action.is_input) {
         ("", _) => Ask::Wait,
-        (_, true) => keys::named_key(command).map_or_else(|| Ask::Type(command.to_owned()), Ask::Press),
+        (_, true) => {
+            keys::named_key(command).map_or_else(|| Ask::Type(command.to_owned()), Ask::Press)
+        }
         (_, false) => Ask::Run(command.to_owned()),
     }
 }

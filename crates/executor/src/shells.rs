@@ -46,7 +46,12 @@ pub(crate) struct Shells {
 impl Shells {
     pub(crate) fn new(spec: ShellSpec, directory: &Path, identity: Identity) -> Self {
         let open = Mutex::new(Some(HashMap::new()));
-        Self { spec, directory: directory.to_owned(), identity, open }
+        Self {
+            spec,
+            directory: directory.to_owned(),
+            identity,
+            open,
+        }
     }
 
     /// The shell `name`, started when it is the first time.
@@ -54,7 +59,12 @@ impl Shells {
         let cell = self.cell(name)?;
         let shell = cell
             .get_or_try_init(|| {
-                Shell::start(self.spec.clone(), name.as_str(), &self.directory, self.identity.clone())
+                Shell::start(
+                    self.spec.clone(),
+                    name.as_str(),
+                    &self.directory,
+                    self.identity.clone(),
+                )
             })
             .await?;
         Ok(shell.clone())
@@ -62,7 +72,9 @@ impl Shells {
 
     /// A shell for one command.
     pub(crate) async fn once(&self, directory: Option<&Path>) -> Result<Shell, OpenShellError> {
-        let directory = directory.filter(|directory| directory.is_dir()).unwrap_or(&self.directory);
+        let directory = directory
+            .filter(|directory| directory.is_dir())
+            .unwrap_or(&self.directory);
         let name = format!("static-{:08x}", rand::random::<u32>());
         Ok(Shell::start(self.spec.clone(), &name, directory, self.identity.clone()).await?)
     }
@@ -70,17 +82,26 @@ impl Shells {
     /// Where relative paths start: the default shell's directory.
     pub(crate) fn directory(&self) -> PathBuf {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let shell = open.as_ref().and_then(|open| open.get(&ShellName::default())?.get());
+        let shell = open
+            .as_ref()
+            .and_then(|open| open.get(&ShellName::default())?.get());
         shell.map_or_else(|| self.directory.clone(), Shell::directory)
     }
 
     pub(crate) fn are_open(&self) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     /// Kills all shells with what runs in them, and returns when they are gone.
     pub(crate) async fn close(&self) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let open = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         for cell in open.unwrap_or_default().into_values() {
             if let Some(shell) = cell.get() {
                 shell.close().await;
@@ -92,7 +113,10 @@ impl Shells {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.as_mut().ok_or(OpenShellError::Closing)?;
         if !open.contains_key(name) && open.len() >= SHELLS_MAX {
-            return Err(OpenShellError::TooMany { name: name.clone(), limit: SHELLS_MAX });
+            return Err(OpenShellError::TooMany {
+                name: name.clone(),
+                limit: SHELLS_MAX,
+            });
         }
         Ok(Arc::clone(open.entry(name.clone()).or_default()))
     }

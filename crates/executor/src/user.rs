@@ -38,7 +38,9 @@ pub enum UserError {
         source: io::Error,
     },
     /// There is no such user, and only root could make one.
-    #[error("there is no user `{name}` here and making one takes root; start as root or pass `--username` of an existing user")]
+    #[error(
+        "there is no user `{name}` here and making one takes root; start as root or pass `--username` of an existing user"
+    )]
     Missing {
         /// Who was asked for.
         name: String,
@@ -60,7 +62,9 @@ pub enum UserError {
         name: String,
     },
     /// A name that no database would take.
-    #[error("`{name}` is not a user name: use up to 32 of a-z, 0-9, `_` and `-`, a letter or `_` first")]
+    #[error(
+        "`{name}` is not a user name: use up to 32 of a-z, 0-9, `_` and `-`, a letter or `_` first"
+    )]
     InvalidName {
         /// What was asked for.
         name: String,
@@ -92,7 +96,9 @@ impl User {
     /// When there is no such user and none can be made, or we may not become it.
     pub fn ensure(name: &str, uid: u32) -> Result<Self, UserError> {
         if !is_user_name(name) {
-            return Err(UserError::InvalidName { name: name.to_owned() });
+            return Err(UserError::InvalidName {
+                name: name.to_owned(),
+            });
         }
         let is_root = rustix::process::geteuid().is_root();
         if let Some(user) = Database::read()?.find(|entry| entry.name == name) {
@@ -100,21 +106,31 @@ impl User {
             if is_us || is_root {
                 return Ok(user);
             }
-            return Err(UserError::NotRoot { name: name.to_owned() });
+            return Err(UserError::NotRoot {
+                name: name.to_owned(),
+            });
         }
         if !is_root {
-            return Err(UserError::Missing { name: name.to_owned() });
+            return Err(UserError::Missing {
+                name: name.to_owned(),
+            });
         }
         create(name, uid)?;
         Database::read()?
             .find(|entry| entry.name == name)
-            .ok_or_else(|| UserError::Missing { name: name.to_owned() })
+            .ok_or_else(|| UserError::Missing {
+                name: name.to_owned(),
+            })
     }
 
     /// What a program needs to become this user; nothing when we are it already.
     pub fn credentials(&self) -> Option<Credentials> {
         let is_us = self.uid == rustix::process::geteuid().as_raw();
-        (!is_us).then(|| Credentials { uid: self.uid, gid: self.gid, groups: self.groups.clone() })
+        (!is_us).then(|| Credentials {
+            uid: self.uid,
+            gid: self.gid,
+            groups: self.groups.clone(),
+        })
     }
 
     /// Whom files made for this user belong to.
@@ -128,15 +144,32 @@ impl User {
 
 fn is_user_name(name: &str) -> bool {
     let mut bytes = name.bytes();
-    let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-    first && name.len() <= 32 && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    let first = bytes
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    first
+        && name.len() <= 32
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 /// Makes a user, with the tools of a distribution or those of busybox.
 fn create(name: &str, uid: u32) -> Result<(), UserError> {
     let (home, uid) = (format!("/home/{name}"), uid.to_string());
-    let useradd: &[&str] = &["-m", "-d", &home, "-s", "/bin/bash", "-g", "root", "-u", &uid, name];
-    let adduser: &[&str] = &["-D", "-h", &home, "-s", "/bin/sh", "-G", "root", "-u", &uid, name];
+    let useradd: &[&str] = &[
+        "-m",
+        "-d",
+        &home,
+        "-s",
+        "/bin/bash",
+        "-g",
+        "root",
+        "-u",
+        &uid,
+        name,
+    ];
+    let adduser: &[&str] = &[
+        "-D", "-h", &home, "-s", "/bin/sh", "-G", "root", "-u", &uid, name,
+    ];
     match run("useradd", useradd) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return created("useradd", name, result),
@@ -145,7 +178,10 @@ fn create(name: &str, uid: u32) -> Result<(), UserError> {
 }
 
 fn run(program: &str, arguments: &[&str]) -> io::Result<std::process::Output> {
-    Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output()
+    Command::new(program)
+        .args(arguments)
+        .stdin(std::process::Stdio::null())
+        .output()
 }
 
 fn created(
@@ -158,7 +194,11 @@ fn created(
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(UserError::Create { name: name.to_owned(), program, detail })
+    Err(UserError::Create {
+        name: name.to_owned(),
+        program,
+        detail,
+    })
 }
 
 /// `/etc/passwd` and `/etc/group`.
@@ -169,11 +209,17 @@ struct Database {
 
 impl Database {
     fn read() -> Result<Self, UserError> {
-        Ok(Self { passwd: read("/etc/passwd")?, group: read("/etc/group")? })
+        Ok(Self {
+            passwd: read("/etc/passwd")?,
+            group: read("/etc/group")?,
+        })
     }
 
     fn find(&self, wanted: impl Fn(&User) -> bool) -> Option<User> {
-        self.passwd.lines().filter_map(|line| self.parse(line)).find(wanted)
+        self.passwd
+            .lines()
+            .filter_map(|line| self.parse(line))
+            .find(wanted)
     }
 
     fn parse(&self, line: &str) -> Option<User> {
@@ -182,16 +228,32 @@ impl Database {
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
         let home = PathBuf::from(fields.nth(1)?);
-        let shell = PathBuf::from(fields.next().filter(|shell| !shell.is_empty()).unwrap_or("/bin/sh"));
+        let shell = PathBuf::from(
+            fields
+                .next()
+                .filter(|shell| !shell.is_empty())
+                .unwrap_or("/bin/sh"),
+        );
         let groups = self.groups_of(&name, gid);
-        Some(User { name, uid, gid, groups, home, shell })
+        Some(User {
+            name,
+            uid,
+            gid,
+            groups,
+            home,
+            shell,
+        })
     }
 
     fn groups_of(&self, name: &str, first: u32) -> Vec<u32> {
         let others = self.group.lines().filter_map(|line| {
             let mut fields = line.split(':');
             let gid: u32 = fields.nth(2)?.parse().ok()?;
-            fields.next()?.split(',').any(|member| member == name).then_some(gid)
+            fields
+                .next()?
+                .split(',')
+                .any(|member| member == name)
+                .then_some(gid)
         });
         let mut groups: Vec<u32> = std::iter::once(first).chain(others).collect();
         groups.dedup();
@@ -213,7 +275,8 @@ mod tests {
 
     fn database() -> Database {
         Database {
-            passwd: "root:x:0:0:root:/root:/bin/bash\nbroken\nagent:x:1000:0::/home/user:\n".to_owned(),
+            passwd: "root:x:0:0:root:/root:/bin/bash\nbroken\nagent:x:1000:0::/home/user:\n"
+                .to_owned(),
             group: "root:x:0:\nsudo:x:27:other,agent\nagent2:x:28:agent2\n".to_owned(),
         }
     }
@@ -235,7 +298,10 @@ mod tests {
     #[test]
     fn names_that_would_be_options_or_paths_are_refused() {
         for name in ["", "-m", "a/b", "a b", "1a", "a:b", &"x".repeat(33)] {
-            assert!(matches!(User::ensure(name, 1), Err(UserError::InvalidName { .. })), "{name}");
+            assert!(
+                matches!(User::ensure(name, 1), Err(UserError::InvalidName { .. })),
+                "{name}"
+            );
         }
     }
 

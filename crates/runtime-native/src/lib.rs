@@ -14,6 +14,7 @@ mod options;
 
 mod cli;
 mod local;
+mod native;
 
 mod copy;
 mod life;
@@ -30,5 +31,8 @@ mod server;
 
 pub use cli::CliRuntime;
 pub use local::{LocalRuntime, WarmCounts};
+pub use native::{
+    NativeRuntime, SuperviseError, Supervision, Usage, Walls, WorkspaceMode, supervise,
+};
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};

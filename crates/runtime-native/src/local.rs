@@ -24,9 +24,8 @@ use self::{
     warm::WarmPool,
 };
 use crate::{
-    LocalOptions, NativeOptions, ServerLifetime,
+    LocalOptions, NativeOptions, ServerLifetime, Walls,
     cli::failed,
-    notice,
     sandbox::{NativeSandbox, Parts},
 };
 
@@ -49,7 +48,12 @@ impl LocalRuntime {
     /// Takes the options; nothing is started yet. Warm executors are started by
     /// [`Self::warm_up`], and after the first sandbox by themselves.
     pub fn new(options: NativeOptions, local: LocalOptions) -> Self {
-        let launcher = Arc::new(Launcher { options, local });
+        Self::behind(options, local, None)
+    }
+
+    /// The same, with or without walls.
+    pub(crate) fn behind(options: NativeOptions, local: LocalOptions, walls: Option<Walls>) -> Self {
+        let launcher = Arc::new(Launcher { options, local, walls });
         Self {
             warm: WarmPool::new(&launcher),
             launcher,
@@ -99,7 +103,7 @@ impl LocalRuntime {
 
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
         let variables = Variables::new(spec.environment.clone())?;
-        notice::tell_once();
+        self.launcher.tell_once();
         self.sweep_once().await?;
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
         statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
@@ -133,7 +137,7 @@ impl LocalRuntime {
     ) -> NativeSandbox {
         NativeSandbox::new(Parts {
             id: started.id,
-            runtime: NAME,
+            runtime: self.launcher.name(),
             workspace: started.workspace,
             timeout: spec.timeout,
             variables: self.launcher.options.variables,
@@ -167,9 +171,10 @@ impl Runtime for LocalRuntime {
     fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
         let sandbox = sandbox.clone();
         Box::pin(async move {
-            notice::tell_once();
+            self.launcher.tell_once();
             let variables = self.launcher.options.variables;
-            let parts = found::find(&self.directory(), sandbox, variables).await?;
+            let name = self.launcher.name();
+            let parts = found::find(&self.directory(), sandbox, variables, name).await?;
             Ok(Arc::new(NativeSandbox::new(parts)) as Arc<dyn Sandbox>)
         })
     }

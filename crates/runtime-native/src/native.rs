@@ -1,7 +1,96 @@
-//! The sandbox of this machine: an executor behind walls that the kernel holds.
+//! The runtime `native`: an executor behind walls that the kernel holds.
+//!
+//! It is `local` with another way to start: a supervisor (`supervise`) makes the sandbox and runs
+//! the executor in it, and everything else, from the socket to the warm servers, is the same.
+//! `view` says what exists inside.
 
 mod supervise;
 mod view;
 
+use std::sync::Arc;
+
+use zareba_confine::Network;
+use zareba_runtime::{
+    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+};
+use zareba_wire::BoxFuture;
+
+use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
+
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
 pub use view::WorkspaceMode;
+pub(crate) use view::WORKSPACE;
+
+pub(crate) const NAME: &str = "native";
+
+/// What stands around a sandbox, as far as an operator may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walls {
+    /// How the workspace appears.
+    pub workspace: WorkspaceMode,
+    /// What can be reached over the network.
+    pub network: Network,
+    /// What the sandbox may use.
+    pub usage: Usage,
+}
+
+/// Runs executors in sandboxes of this machine, with or without root.
+#[derive(Debug)]
+pub struct NativeRuntime(LocalRuntime);
+
+impl NativeRuntime {
+    /// Takes the options; nothing is started yet.
+    pub fn new(options: NativeOptions, local: LocalOptions, walls: Walls) -> Self {
+        Self(LocalRuntime::behind(options, local, Some(walls)))
+    }
+
+    /// Starts sandboxes until as many wait as were asked for.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub async fn warm_up(&self) -> Result<(), RuntimeError> {
+        self.0.warm_up().await
+    }
+
+    /// Ends the sandboxes that wait, and returns when they are gone; no more are started.
+    pub async fn cool_down(&self) {
+        self.0.cool_down().await;
+    }
+
+    /// What the warm sandboxes were good for.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.0.warm_counts()
+    }
+
+    /// Ends kept sandboxes that were idle for too long, and removes what ended or killed ones
+    /// have left behind. Returns how many were removed.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub async fn reap(&self) -> Result<usize, RuntimeError> {
+        self.0.reap().await
+    }
+}
+
+impl Runtime for NativeRuntime {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { isolation: Isolation::Namespaces, ..self.0.capabilities() }
+    }
+
+    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        Box::pin(async move {
+            self.0.create(spec).await.map_err(|error| match error {
+                RuntimeError::Start { source, .. } => RuntimeError::Start { runtime: NAME, source },
+                other => other,
+            })
+        })
+    }
+
+    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        self.0.attach(sandbox)
+    }
+}

@@ -16,10 +16,11 @@ use std::{
 };
 
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use zareba_confine::Network;
 use zareba_executor::{FileScope, Linting, User, UserError};
 use zareba_runtime::{SandboxId, Variables};
 
-use crate::{NativeOptions, members::MARK, process::ServerProcess};
+use crate::{NativeOptions, Walls, WorkspaceMode, members::MARK, process::ServerProcess};
 
 mod complaints;
 
@@ -51,6 +52,8 @@ pub(crate) struct Order<'a> {
     pub(crate) sandbox: &'a SandboxId,
     pub(crate) variables: &'a Variables,
     pub(crate) tether: Tether,
+    /// What stands around it.
+    pub(crate) walls: Option<Walls>,
 }
 
 /// Whether an executor ends with us.
@@ -205,8 +208,24 @@ impl Drop for Server {
 }
 
 fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError> {
-    let user = User::current()?;
     let mut command = Command::new(order.program);
+    match &order.walls {
+        Some(walls) => supervise(&mut command, order, walls, socket),
+        None => execute(&mut command, order, socket)?,
+    }
+    command
+        .stdout(Stdio::piped())
+        // Keys pressed at our terminal are not meant for it.
+        .process_group(0)
+        // It must not keep the place busy where we happened to be started.
+        .current_dir("/")
+        .env_clear();
+    Ok(command)
+}
+
+/// The executor itself.
+fn execute(command: &mut Command, order: &Order<'_>, socket: &Path) -> Result<(), UserError> {
+    let user = User::current()?;
     command
         .arg("executor")
         .arg("--unix")
@@ -224,14 +243,34 @@ fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError
     if order.tether == Tether::Lifeline {
         command.args(["--lifeline-fd", "0"]);
     }
+    Ok(())
+}
+
+/// A supervisor, which starts the executor in a sandbox.
+fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &Path) {
+    let mode = match walls.workspace {
+        WorkspaceMode::CopyOnWrite => "copy-on-write",
+        WorkspaceMode::ReadWrite => "read-write",
+        WorkspaceMode::ReadOnly => "read-only",
+    };
+    let network = match walls.network {
+        Network::None => "none",
+        Network::Host => "host",
+    };
     command
-        .stdout(Stdio::piped())
-        // Keys pressed at our terminal are not meant for it.
-        .process_group(0)
-        // It must not keep the place busy where we happened to be started.
-        .current_dir("/")
-        .env_clear();
-    Ok(command)
+        .args(["supervise", "--id", order.sandbox.as_str(), "--unix"])
+        .arg(socket)
+        .arg("--directory")
+        .arg(order.directory)
+        .arg("--workspace")
+        .arg(order.working_dir)
+        .args(["--workspace-mode", mode, "--network", network])
+        .args(["--memory", &walls.usage.memory_bytes.to_string()])
+        .args(["--pids", &walls.usage.pids.to_string()])
+        .args(["--cpu-millis", &walls.usage.cpu_millis.to_string()]);
+    if order.tether == Tether::Lifeline {
+        command.arg("--lifeline");
+    }
 }
 
 /// What the executor itself sees. Variables for its shells carry a prefix that it takes off, so
@@ -242,10 +281,11 @@ fn environment(order: &Order<'_>) -> Vec<(OsString, OsString)> {
         let is_setting = name.as_encoded_bytes().starts_with(b"ZAREBA_") && name != LOG_VARIABLE;
         !is_setting && name != "SESSION_API_KEY"
     };
+    // Behind walls nothing is inherited: variables are where people keep their secrets.
     let inherited = options
         .environment
         .iter()
-        .filter(|(name, _)| is_inherited(name));
+        .filter(|(name, _)| order.walls.is_none() && is_inherited(name));
     let mut environment: Vec<(OsString, OsString)> = inherited.cloned().collect();
     let mut set = |name: &str, value: &OsStr| environment.push((name.into(), value.into()));
     set(

@@ -18,7 +18,7 @@ Example:
   curl --unix-socket /tmp/agent.sock http://localhost/alive")]
 pub(crate) struct ExecutorArguments {
     /// The TCP port to listen on; 0 takes a free one
-    #[arg(value_name = "PORT", required_unless_present = "unix")]
+    #[arg(value_name = "PORT", required_unless_present_any = ["unix", "listen_fd"])]
     pub(crate) port: Option<u16>,
     /// Where shells start; made when missing [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -87,6 +87,19 @@ pub(crate) struct OwnArguments {
     /// Stop when this descriptor reaches its end, as the pipe to a parent does that is gone
     #[arg(long, value_name = "N")]
     pub(crate) lifeline_fd: Option<u16>,
+    #[command(flatten)]
+    pub(crate) supervised: SupervisedArguments,
+}
+
+/// What a supervisor hands over to the executor in its sandbox.
+#[derive(Args, Debug)]
+pub(crate) struct SupervisedArguments {
+    /// Listen on a Unix socket that is open as this descriptor
+    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["port", "host", "unix"])]
+    pub(crate) listen_fd: Option<u16>,
+    /// Read the session key from this descriptor
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) key_fd: Option<u16>,
 }
 
 /// Which paths file actions may name.

@@ -4,6 +4,7 @@
 //! under the same name is never mistaken for the one that was meant.
 
 use std::{
+    fs::File,
     io::{self, Read as _},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
@@ -19,6 +20,9 @@ use super::CgroupError;
 /// More than any control file has. A longer list of processes is cut at a line; whoever acts on
 /// it looks again until it is empty.
 const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// One page: what the kernel says about limits at a time, tens of devices included.
+const EXCHANGE_BYTES_MAX: usize = 4096;
 
 /// How deep groups inside a group are followed; ours are two deep.
 const DEPTH_MAX: usize = 8;
@@ -101,7 +105,7 @@ impl Directory {
 
     /// The contents of a control file, without the line end.
     pub(super) fn read(&self, file: &str) -> io::Result<String> {
-        let opened = std::fs::File::from(self.open_file(file, OFlags::RDONLY)?);
+        let opened = File::from(self.open_file(file, OFlags::RDONLY)?);
         let mut bytes = Vec::new();
         opened.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
         if bytes.len() as u64 == READ_BYTES_MAX {
@@ -111,20 +115,25 @@ impl Directory {
                 .unwrap_or_default();
             bytes.truncate(whole);
         }
-        let mut text = String::from_utf8(bytes)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        text.truncate(text.trim_end().len());
-        Ok(text)
+        trimmed(bytes)
     }
 
     /// Writes a value in one call, as the kernel takes it.
     pub(super) fn write(&self, file: &str, value: &str) -> io::Result<()> {
-        // Truncation means nothing to the kernel's files, and lets plain ones stand in for them.
-        let opened = self.open_file(file, OFlags::WRONLY | OFlags::TRUNC)?;
-        match rustix::io::write(&opened, value.as_bytes())? {
-            written if written == value.len() => Ok(()),
-            _ => Err(io::ErrorKind::WriteZero.into()),
-        }
+        write_whole(
+            &self.open_file(file, OFlags::WRONLY | OFlags::TRUNC)?,
+            value,
+        )
+    }
+
+    /// Writes a value and reads what the kernel then says, a limit and not a list.
+    pub(super) fn exchange(&self, file: &str, value: &str) -> io::Result<String> {
+        let opened = self.open_file(file, OFlags::RDWR | OFlags::TRUNC)?;
+        write_whole(&opened, value)?;
+        let mut bytes = vec![0; EXCHANGE_BYTES_MAX];
+        let length = rustix::io::pread(&opened, &mut bytes[..], 0)?;
+        bytes.truncate(length);
+        trimmed(bytes)
     }
 
     /// The names of the groups directly inside this one.
@@ -232,6 +241,22 @@ impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Truncation, with which files are opened for this, means nothing to the kernel's files and
+/// lets plain ones stand in for them.
+fn write_whole(file: &OwnedFd, value: &str) -> io::Result<()> {
+    match rustix::io::write(file, value.as_bytes())? {
+        written if written == value.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+fn trimmed(bytes: Vec<u8>) -> io::Result<String> {
+    let mut text = String::from_utf8(bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    text.truncate(text.trim_end().len());
+    Ok(text)
 }
 
 /// Whether an error says that the group was removed: by name, or under a held descriptor.

@@ -251,12 +251,16 @@ fn make_directory(hierarchy: &Hierarchy, id: &str) -> Result<Directory, CgroupEr
             source,
         },
     };
-    let place = Directory::open(&hierarchy.directory).map_err(failure)?;
+    let home = hierarchy.directory.join(HOME);
+    let open_home = || match Directory::open(&home) {
+        Err(error) if is_gone(&error) => Directory::open(&hierarchy.directory)?.ensure_child(HOME),
+        opened => opened,
+    };
     let mut last = io::ErrorKind::NotFound.into();
     for _ in 0..HOME_ATTEMPTS {
-        let made = place.ensure_child(HOME).and_then(|home| {
+        let made = open_home().and_then(|home| {
             if hierarchy.version == Version::V2 {
-                v2::prepare_home(hierarchy, &place, &home);
+                v2::prepare_home(hierarchy, &home);
             }
             home.create_child(id)
         });

@@ -288,10 +288,7 @@ pub(super) fn settle_if(
     value: &str,
     is_set: impl FnOnce(&str) -> bool,
 ) -> Outcome {
-    let written = directory
-        .write(file, value)
-        .and_then(|()| directory.read(file));
-    match written {
+    match directory.exchange(file, value) {
         Ok(found) if is_set(&found) => Outcome::Enforced {
             version,
             file,

@@ -139,17 +139,24 @@ fn named(text: &str) -> Vec<Controller> {
     Controller::among(Version::V2, text.split_ascii_whitespace())
 }
 
-/// Makes sure that `home`, inside `place`, can give controllers to the groups in it.
+/// Makes sure that `home` can give controllers to the groups in it.
 ///
 /// What does not succeed here shows in the group's own list of controllers, which is what
 /// limits are decided by; so there is no error.
-pub(super) fn prepare_home(hierarchy: &Hierarchy, place: &Directory, home: &Directory) {
-    if hierarchy.vacancy == Vacancy::OnlyThisProcess && !hands_down(place, &hierarchy.controllers) {
+pub(super) fn prepare_home(hierarchy: &Hierarchy, home: &Directory) {
+    let controllers = &hierarchy.controllers;
+    if controllers.is_empty() || hands_down(home, controllers) {
+        return;
+    }
+    let Ok(place) = Directory::open(&hierarchy.directory) else {
+        return;
+    };
+    if hierarchy.vacancy == Vacancy::OnlyThisProcess && !hands_down(&place, controllers) {
         // A failure leaves the place occupied, and handing down fails below.
         let _ = step_aside(home);
     }
-    hand_down(place, &hierarchy.controllers);
-    hand_down(home, &hierarchy.controllers);
+    hand_down(&place, controllers);
+    hand_down(home, controllers);
 }
 
 /// Moves this process, with all its threads, out of the way.

@@ -7,8 +7,9 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath,
-    PathFd, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
+    PathBeneath, PathFd, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope,
 };
 
 use super::{
@@ -71,10 +72,17 @@ impl Ruleset {
         let known = ABI::from(abi);
         let missing = missing(policy, abi);
         if policy.tcp.is_some() && missing.contains(&MissingRight::TcpPorts) {
-            return Err(LandlockError::TooOld { abi, missing: MissingRight::TcpPorts });
+            return Err(LandlockError::TooOld {
+                abi,
+                missing: MissingRight::TcpPorts,
+            });
         }
         let created = handled(policy, known).map_err(rules)?;
-        let mut ruleset = Self { created, abi, missing };
+        let mut ruleset = Self {
+            created,
+            abi,
+            missing,
+        };
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
         let write = AccessFs::from_write(known) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         let roots = [
@@ -105,13 +113,22 @@ impl Ruleset {
     /// When the kernel refuses, or enforces less than it was asked for.
     pub fn enforce(self) -> Result<LandlockReport, LandlockError> {
         let enforced = self.created.restrict_self();
-        let status = enforced.map_err(|error| LandlockError::Enforce { source: Box::new(error) })?;
+        let status = enforced.map_err(|error| LandlockError::Enforce {
+            source: Box::new(error),
+        })?;
         if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {
             return Err(LandlockError::Incomplete);
         }
-        let enforcement =
-            if self.missing.is_empty() { Enforcement::Full } else { Enforcement::Partial };
-        Ok(LandlockReport { abi: self.abi, enforcement, missing: self.missing })
+        let enforcement = if self.missing.is_empty() {
+            Enforcement::Full
+        } else {
+            Enforcement::Partial
+        };
+        Ok(LandlockReport {
+            abi: self.abi,
+            enforcement,
+            missing: self.missing,
+        })
     }
 
     fn allow_path(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, LandlockError> {
@@ -125,27 +142,57 @@ impl Ruleset {
         self.allow(opened.as_fd(), access)
     }
 
-    fn allow(self, opened: BorrowedFd<'_>, access: BitFlags<AccessFs>) -> Result<Self, LandlockError> {
+    fn allow(
+        self,
+        opened: BorrowedFd<'_>,
+        access: BitFlags<AccessFs>,
+    ) -> Result<Self, LandlockError> {
         let is_directory = rustix::fs::fstat(opened)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
         // A right that only directories have is refused for a file.
-        let possible = if is_directory { access } else { access & AccessFs::from_file(ABI::from(self.abi)) };
-        let Self { created, abi, missing } = self;
-        let created = created.add_rule(PathBeneath::new(opened, possible)).map_err(rules)?;
-        Ok(Self { created, abi, missing })
+        let possible = if is_directory {
+            access
+        } else {
+            access & AccessFs::from_file(ABI::from(self.abi))
+        };
+        let Self {
+            created,
+            abi,
+            missing,
+        } = self;
+        let created = created
+            .add_rule(PathBeneath::new(opened, possible))
+            .map_err(rules)?;
+        Ok(Self {
+            created,
+            abi,
+            missing,
+        })
     }
 
     fn allow_ports(self, ports: Option<&TcpPorts>) -> Result<Self, LandlockError> {
-        let Self { mut created, abi, missing } = self;
+        let Self {
+            mut created,
+            abi,
+            missing,
+        } = self;
         if let Some(ports) = ports {
             for &port in &ports.bind {
-                created = created.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(rules)?;
+                created = created
+                    .add_rule(NetPort::new(port, AccessNet::BindTcp))
+                    .map_err(rules)?;
             }
             for &port in &ports.connect {
-                created = created.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).map_err(rules)?;
+                created = created
+                    .add_rule(NetPort::new(port, AccessNet::ConnectTcp))
+                    .map_err(rules)?;
             }
         }
-        Ok(Self { created, abi, missing })
+        Ok(Self {
+            created,
+            abi,
+            missing,
+        })
     }
 }
 
@@ -173,12 +220,16 @@ fn missing(policy: &PathPolicy, abi: i32) -> Vec<MissingRight> {
         | MissingRight::DeviceCommands
         | MissingRight::PathnameSockets => true,
     };
-    let unknown = MissingRight::ALL.into_iter().filter(|right| right.since() > abi);
+    let unknown = MissingRight::ALL
+        .into_iter()
+        .filter(|right| right.since() > abi);
     unknown.filter(is_wanted).collect()
 }
 
 fn rules(error: RulesetError) -> LandlockError {
-    LandlockError::Rules { source: Box::new(error) }
+    LandlockError::Rules {
+        source: Box::new(error),
+    }
 }
 
 #[cfg(test)]
@@ -186,15 +237,39 @@ mod tests {
     use super::*;
 
     fn policy(tcp: Option<TcpPorts>, reach: Reach) -> PathPolicy {
-        PathPolicy { read_only: Vec::new(), read_write: Vec::new(), execute: Vec::new(), tcp, reach }
+        PathPolicy {
+            read_only: Vec::new(),
+            read_write: Vec::new(),
+            execute: Vec::new(),
+            tcp,
+            reach,
+        }
     }
 
     #[test]
     fn what_an_old_kernel_lacks_is_named() {
-        use MissingRight::{DeviceCommands, PathnameSockets, Refer, Scopes, TcpPorts as Tcp, Truncate};
-        let everything = policy(Some(TcpPorts { bind: vec![80], connect: vec![443] }), Reach::Inside);
+        use MissingRight::{
+            DeviceCommands, PathnameSockets, Refer, Scopes, TcpPorts as Tcp, Truncate,
+        };
+        let everything = policy(
+            Some(TcpPorts {
+                bind: vec![80],
+                connect: vec![443],
+            }),
+            Reach::Inside,
+        );
         let expected = [
-            (1, vec![Refer, Truncate, Tcp, DeviceCommands, Scopes, PathnameSockets]),
+            (
+                1,
+                vec![
+                    Refer,
+                    Truncate,
+                    Tcp,
+                    DeviceCommands,
+                    Scopes,
+                    PathnameSockets,
+                ],
+            ),
             (3, vec![Tcp, DeviceCommands, Scopes, PathnameSockets]),
             (5, vec![Scopes, PathnameSockets]),
             (7, vec![PathnameSockets]),
@@ -209,13 +284,19 @@ mod tests {
     #[test]
     fn what_the_policy_does_not_ask_for_is_not_missing() {
         let files_only = policy(None, Reach::Everything);
-        assert_eq!(missing(&files_only, 3), [MissingRight::DeviceCommands, MissingRight::PathnameSockets]);
+        assert_eq!(
+            missing(&files_only, 3),
+            [MissingRight::DeviceCommands, MissingRight::PathnameSockets]
+        );
     }
 
     #[test]
     fn a_path_that_is_not_there_is_an_error() {
         let absent = PathBuf::from("/nowhere/at/all");
-        let policy = PathPolicy { read_only: vec![absent.clone()], ..policy(None, Reach::Everything) };
+        let policy = PathPolicy {
+            read_only: vec![absent.clone()],
+            ..policy(None, Reach::Everything)
+        };
         let error = Ruleset::prepare(&policy).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         assert!(matches!(error, LandlockError::OpenPath { path, .. } if path == absent));

@@ -52,7 +52,9 @@ impl LandlockError {
                 "use Linux 5.13 or later built with CONFIG_SECURITY_LANDLOCK, with `landlock` in the `lsm=` list of \
                  its command line, or choose a profile without this layer explicitly"
             }
-            Self::TooOld { .. } => "use a newer kernel, or leave out of the policy what this one cannot restrict",
+            Self::TooOld { .. } => {
+                "use a newer kernel, or leave out of the policy what this one cannot restrict"
+            }
             Self::OpenPath { .. } => "correct the path in the policy, or make what it names",
             Self::Rules { .. } | Self::Enforce { .. } | Self::Incomplete => {
                 "run `zareba doctor`, which tries each layer on its own and explains what is missing"
@@ -64,7 +66,9 @@ impl LandlockError {
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Unavailable { source } | Self::OpenPath { source, .. } => source.raw_os_error(),
-            Self::TooOld { .. } | Self::Rules { .. } | Self::Enforce { .. } | Self::Incomplete => None,
+            Self::TooOld { .. } | Self::Rules { .. } | Self::Enforce { .. } | Self::Incomplete => {
+                None
+            }
         }
     }
 }

@@ -61,7 +61,11 @@ impl ReadBackError {
     pub(super) fn bad_value(file: &'static str, field: &'static str, text: &str) -> Self {
         /// More would not help anybody who reads it.
         const TEXT_MAX_CHARS: usize = 80;
-        Self::BadValue { file, field, text: text.chars().take(TEXT_MAX_CHARS).collect() }
+        Self::BadValue {
+            file,
+            field,
+            text: text.chars().take(TEXT_MAX_CHARS).collect(),
+        }
     }
 
     /// What a person can do about it.
@@ -81,7 +85,9 @@ impl ReadBackError {
     /// The error number of the system, when the system refused.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::OpenProcess { source, .. } | Self::ReadFile { source, .. } => source.raw_os_error(),
+            Self::OpenProcess { source, .. } | Self::ReadFile { source, .. } => {
+                source.raw_os_error()
+            }
             Self::TooLong { .. }
             | Self::MissingField { .. }
             | Self::RepeatedField { .. }

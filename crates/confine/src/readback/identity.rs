@@ -26,8 +26,15 @@ pub enum NamespaceKind {
 
 impl NamespaceKind {
     /// All that a sandbox has of its own.
-    pub const ALL: [Self; 7] =
-        [Self::User, Self::Mount, Self::Pid, Self::Network, Self::Ipc, Self::Uts, Self::Cgroup];
+    pub const ALL: [Self; 7] = [
+        Self::User,
+        Self::Mount,
+        Self::Pid,
+        Self::Network,
+        Self::Ipc,
+        Self::Uts,
+        Self::Cgroup,
+    ];
 
     /// Its file in a process's directory.
     pub(super) fn file(self) -> &'static str {
@@ -118,6 +125,10 @@ impl IdMap {
 
 fn range(line: &str) -> Option<IdRange> {
     let mut numbers = line.split(' ').filter(|word| !word.is_empty()).map(decimal);
-    let range = IdRange { inside: numbers.next()??, outside: numbers.next()??, count: numbers.next()?? };
+    let range = IdRange {
+        inside: numbers.next()??,
+        outside: numbers.next()??,
+        count: numbers.next()??,
+    };
     numbers.next().is_none().then_some(range)
 }

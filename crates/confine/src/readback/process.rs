@@ -47,8 +47,10 @@ impl ProcessDirectory {
     /// When there is no such process.
     pub fn open(proc: impl AsFd, pid: Pid) -> Result<Self, ReadBackError> {
         let number = pid.as_raw_nonzero().get();
-        open_directory(&proc, &number.to_string())
-            .map_err(|error| ReadBackError::OpenProcess { pid: number, source: error.into() })
+        open_directory(&proc, &number.to_string()).map_err(|error| ReadBackError::OpenProcess {
+            pid: number,
+            source: error.into(),
+        })
     }
 
     /// Takes hold of the calling process, to compare with.
@@ -89,13 +91,24 @@ impl ProcessDirectory {
     /// # Errors
     /// When the process has ended, or may not be looked at: this takes the right to trace it.
     pub fn namespaces(&self) -> Result<Namespaces, ReadBackError> {
-        let mut ids = [NamespaceId { device: 0, inode: 0 }; 7];
+        let mut ids = [NamespaceId {
+            device: 0,
+            inode: 0,
+        }; 7];
         for (id, kind) in ids.iter_mut().zip(NamespaceKind::ALL) {
             let file = kind.file();
             // Follows the link: what is looked at is the namespace, not its name.
-            let stat = rustix::fs::statat(&self.directory, file, AtFlags::empty())
-                .map_err(|error| ReadBackError::ReadFile { file, source: error.into() })?;
-            *id = NamespaceId { device: stat.st_dev, inode: stat.st_ino };
+            let stat =
+                rustix::fs::statat(&self.directory, file, AtFlags::empty()).map_err(|error| {
+                    ReadBackError::ReadFile {
+                        file,
+                        source: error.into(),
+                    }
+                })?;
+            *id = NamespaceId {
+                device: stat.st_dev,
+                inode: stat.st_ino,
+            };
         }
         Ok(Namespaces { ids })
     }
@@ -106,9 +119,15 @@ impl ProcessDirectory {
         let opened = rustix::fs::openat(&self.directory, file, flags, Mode::empty())
             .map_err(|error| refused(error.into()))?;
         let mut text = String::new();
-        let read = File::from(opened).take(FILE_MAX_BYTES + 1).read_to_string(&mut text).map_err(refused)?;
+        let read = File::from(opened)
+            .take(FILE_MAX_BYTES + 1)
+            .read_to_string(&mut text)
+            .map_err(refused)?;
         if read as u64 > FILE_MAX_BYTES {
-            return Err(ReadBackError::TooLong { file, limit_bytes: FILE_MAX_BYTES });
+            return Err(ReadBackError::TooLong {
+                file,
+                limit_bytes: FILE_MAX_BYTES,
+            });
         }
         Ok(text)
     }

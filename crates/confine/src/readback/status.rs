@@ -52,7 +52,13 @@ pub struct Capabilities {
 impl Capabilities {
     /// Whether there are none, now or ever.
     pub fn are_empty(self) -> bool {
-        let Self { inheritable, permitted, effective, bounding, ambient } = self;
+        let Self {
+            inheritable,
+            permitted,
+            effective,
+            bounding,
+            ambient,
+        } = self;
         inheritable | permitted | effective | bounding | ambient == 0
     }
 }
@@ -91,7 +97,11 @@ impl Status {
     }
 }
 
-fn required<T>(text: &str, field: &'static str, parse: fn(&str) -> Option<T>) -> Result<T, ReadBackError> {
+fn required<T>(
+    text: &str,
+    field: &'static str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<T, ReadBackError> {
     optional(text, field, parse)?.ok_or(ReadBackError::MissingField { file: FILE, field })
 }
 
@@ -100,24 +110,27 @@ fn optional<T>(
     field: &'static str,
     parse: fn(&str) -> Option<T>,
 ) -> Result<Option<T>, ReadBackError> {
-    let value_of = |line: &'_ str| -> Option<String> {
-        let value = line.strip_prefix(field)?.strip_prefix(":\t")?;
-        Some(value.to_owned())
+    let mut values = text
+        .split('\n')
+        .filter_map(|line| line.strip_prefix(field)?.strip_prefix(":\t"));
+    let Some(value) = values.next() else {
+        return Ok(None);
     };
-    let mut values = text.split('\n').filter_map(value_of);
-    let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(ReadBackError::RepeatedField { file: FILE, field });
     }
-    match parse(&value) {
+    match parse(value) {
         Some(parsed) => Ok(Some(parsed)),
-        None => Err(ReadBackError::bad_value(FILE, field, &value)),
+        None => Err(ReadBackError::bad_value(FILE, field, value)),
     }
 }
 
 /// Sixteen hexadecimal digits.
 fn set(text: &str) -> Option<u64> {
-    let is_plain = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_plain = text.len() == 16
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_plain.then(|| u64::from_str_radix(text, 16).ok())?
 }
 

@@ -17,7 +17,9 @@ pub(super) enum Meaning {
 /// Looks a name up; `None` is no system call at all.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     [EVERYWHERE, UNNAMED, OLD].into_iter().find_map(|table| {
-        let place = table.binary_search_by(|(known, _)| plain(known).cmp(name)).ok()?;
+        let place = table
+            .binary_search_by(|(known, _)| plain(known).cmp(name))
+            .ok()?;
         let (_, number) = table.get(place)?;
         Some(match number.map(u32::try_from) {
             Some(Ok(number)) => Meaning::Number(number),

@@ -25,9 +25,13 @@ const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
 /// Combinations of values that one entry may stand for; a profile has a dozen.
 const ALTERNATIVES_MAX: usize = 64;
 
-pub(super) fn compile(profile: &SeccompProfile, permissions: Permissions) -> Result<BpfProgram, SeccompError> {
-    let architecture =
-        ARCHITECTURE.ok_or(SeccompError::Architecture { architecture: std::env::consts::ARCH })?;
+pub(super) fn compile(
+    profile: &SeccompProfile,
+    permissions: Permissions,
+) -> Result<BpfProgram, SeccompError> {
+    let architecture = ARCHITECTURE.ok_or(SeccompError::Architecture {
+        architecture: std::env::consts::ARCH,
+    })?;
     program::write(architecture, &runs(&decisions(profile, permissions)?))
 }
 
@@ -66,7 +70,9 @@ fn decisions(
         };
         for name in &entry.calls {
             let rules = alternatives(name, &entry.when, verdict)?;
-            let Some(call) = gathered_of(&mut gathered, name)? else { continue };
+            let Some(call) = gathered_of(&mut gathered, name)? else {
+                continue;
+            };
             if entry.when.is_empty() && call.denied.replace(verdict).is_some() {
                 return Err(SeccompError::Contradiction { name: name.clone() });
             }
@@ -76,7 +82,9 @@ fn decisions(
     for entry in &profile.allow {
         for name in &entry.calls {
             let rules = alternatives(name, &entry.when, Verdict::ALLOW)?;
-            let Some(call) = gathered_of(&mut gathered, name)? else { continue };
+            let Some(call) = gathered_of(&mut gathered, name)? else {
+                continue;
+            };
             if !permissions.include(entry.permission) {
                 continue;
             }
@@ -90,7 +98,10 @@ fn decisions(
             call.allowed_when.extend(rules);
         }
     }
-    Ok(gathered.into_iter().map(|(number, call)| (number, call.decide())).collect())
+    Ok(gathered
+        .into_iter()
+        .map(|(number, call)| (number, call.decide()))
+        .collect())
 }
 
 /// Where to note what is said about a call; `None` for one that this architecture lacks.
@@ -101,7 +112,9 @@ fn gathered_of<'a>(
     match calls::meaning(name) {
         Some(Meaning::Number(number)) => Ok(Some(gathered.entry(number).or_default())),
         Some(Meaning::Elsewhere) => Ok(None),
-        None => Err(SeccompError::UnknownCall { name: name.to_owned() }),
+        None => Err(SeccompError::UnknownCall {
+            name: name.to_owned(),
+        }),
     }
 }
 
@@ -116,20 +129,32 @@ fn alternatives(
     }
     let mut combinations: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
     for condition in when {
-        let bad = || SeccompError::BadCondition { name: name.to_owned(), argument: condition.argument };
+        let bad = || SeccompError::BadCondition {
+            name: name.to_owned(),
+            argument: condition.argument,
+        };
         let values = comparisons(condition).ok_or_else(bad)?;
         combinations = combinations
             .iter()
-            .flat_map(|so_far| values.iter().map(|next| [so_far.as_slice(), &[next.clone()]].concat()))
+            .flat_map(|so_far| {
+                values
+                    .iter()
+                    .map(|next| [so_far.as_slice(), std::slice::from_ref(next)].concat())
+            })
             .collect();
         if combinations.is_empty() || combinations.len() > ALTERNATIVES_MAX {
             return Err(bad());
         }
     }
-    let rules = combinations.into_iter().map(|conditions| SeccompRule::new(conditions).map(|rule| (rule, verdict)));
+    let rules = combinations
+        .into_iter()
+        .map(|conditions| SeccompRule::new(conditions).map(|rule| (rule, verdict)));
     rules
         .collect::<Result<_, _>>()
-        .map_err(|_| SeccompError::BadCondition { name: name.to_owned(), argument: 0 })
+        .map_err(|_| SeccompError::BadCondition {
+            name: name.to_owned(),
+            argument: 0,
+        })
 }
 
 /// `None` when a value has bits that the mask takes away, or there is no such argument.
@@ -142,7 +167,13 @@ fn comparisons(condition: &Condition) -> Option<Vec<SeccompCondition>> {
             Some(mask) => SeccompCmpOp::MaskedEq(u64::from(mask)),
             None => SeccompCmpOp::Eq,
         };
-        SeccompCondition::new(condition.argument, SeccompCmpArgLen::Dword, operator, u64::from(value)).ok()
+        SeccompCondition::new(
+            condition.argument,
+            SeccompCmpArgLen::Dword,
+            operator,
+            u64::from(value),
+        )
+        .ok()
     };
     condition.values.iter().copied().map(compare).collect()
 }
@@ -166,6 +197,9 @@ fn runs(decisions: &BTreeMap<u32, Decision>) -> Vec<Run> {
 /// Starts a run, unless the last one decides the same.
 fn extend(runs: &mut Vec<Run>, first: u32, decision: &Decision) {
     if runs.last().is_none_or(|last| last.decision != *decision) {
-        runs.push(Run { first, decision: decision.clone() });
+        runs.push(Run {
+            first,
+            decision: decision.clone(),
+        });
     }
 }

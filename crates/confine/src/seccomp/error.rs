@@ -43,6 +43,12 @@ pub enum SeccompError {
         /// How many there are.
         instructions: usize,
     },
+    /// What another process handed over is no filter.
+    #[error("{bytes} bytes are no system call filter")]
+    NotAFilter {
+        /// How many there are.
+        bytes: usize,
+    },
     /// Filters are written for two architectures only.
     #[error("there is no system call profile for `{architecture}`")]
     Architecture {
@@ -69,7 +75,12 @@ impl SeccompError {
             | Self::UnknownCall { .. }
             | Self::Contradiction { .. }
             | Self::BadCondition { .. }
-            | Self::TooLong { .. } => "correct the profile: its first lines say how an entry is written",
+            | Self::TooLong { .. } => {
+                "correct the profile: its first lines say how an entry is written"
+            }
+            Self::NotAFilter { .. } => {
+                "start the server and its helpers from the same version of the program"
+            }
             Self::Architecture { .. } => "use an x86-64 or arm64 machine, or another runtime",
             Self::Install { .. } | Self::NotInForce => {
                 "use a kernel with CONFIG_SECCOMP_FILTER; in a container, its own profile must allow `seccomp`"
@@ -81,7 +92,9 @@ impl SeccompError {
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Install { source } => match source.as_ref() {
-                seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error.raw_os_error(),
+                seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => {
+                    error.raw_os_error()
+                }
                 _ => None,
             },
             _ => None,

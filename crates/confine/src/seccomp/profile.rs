@@ -19,7 +19,10 @@ pub struct Permissions {
 
 impl Permissions {
     /// Nothing beyond the plain profile.
-    pub const NONE: Self = Self { debugging: false, user_namespaces: false };
+    pub const NONE: Self = Self {
+        debugging: false,
+        user_namespaces: false,
+    };
 
     pub(super) fn include(self, permission: Option<Permission>) -> bool {
         match permission {
@@ -52,17 +55,27 @@ impl SeccompProfile {
     /// # Errors
     /// When it is not written like one, or an entry does not say what or why.
     pub fn parse(text: &str) -> Result<Self, SeccompError> {
-        let profile: Self =
-            toml::from_str(text).map_err(|error| SeccompError::Parse { source: Box::new(error) })?;
-        let allowed = profile.allow.iter().map(|entry| (&entry.calls, &entry.reason));
-        let denied = profile.deny.iter().map(|entry| (&entry.calls, &entry.reason));
+        let profile: Self = toml::from_str(text).map_err(|error| SeccompError::Parse {
+            source: Box::new(error),
+        })?;
+        let allowed = profile
+            .allow
+            .iter()
+            .map(|entry| (&entry.calls, &entry.reason));
+        let denied = profile
+            .deny
+            .iter()
+            .map(|entry| (&entry.calls, &entry.reason));
         for (calls, reason) in allowed.chain(denied) {
             let lacks = match (calls.is_empty(), reason.trim().is_empty()) {
                 (true, _) => "calls",
                 (_, true) => "reason",
                 (false, false) => continue,
             };
-            return Err(SeccompError::IncompleteEntry { lacks, calls: calls.clone() });
+            return Err(SeccompError::IncompleteEntry {
+                lacks,
+                calls: calls.clone(),
+            });
         }
         Ok(profile)
     }

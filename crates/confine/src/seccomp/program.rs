@@ -11,7 +11,7 @@ use seccompiler::{BpfProgram, SeccompRule, sock_filter};
 use super::error::SeccompError;
 
 /// What the kernel accepts, `BPF_MAXINSNS`.
-const INSTRUCTIONS_MAX: usize = 4096;
+pub(super) const INSTRUCTIONS_MAX: usize = 4096;
 
 /// Where the call's number is in what a filter is given, and where its architecture.
 pub(super) const NUMBER_OFFSET: u32 = 0;
@@ -48,7 +48,10 @@ pub(super) struct Decision {
 
 impl Decision {
     pub(super) fn plain(verdict: Verdict) -> Self {
-        Self { rules: Vec::new(), otherwise: verdict }
+        Self {
+            rules: Vec::new(),
+            otherwise: verdict,
+        }
     }
 }
 
@@ -69,7 +72,9 @@ pub(super) fn write(architecture: u32, runs: &[Run]) -> Result<BpfProgram, Secco
     ];
     program.append(&mut search(runs));
     if program.len() > INSTRUCTIONS_MAX {
-        return Err(SeccompError::TooLong { instructions: program.len() });
+        return Err(SeccompError::TooLong {
+            instructions: program.len(),
+        });
     }
     Ok(program)
 }
@@ -77,7 +82,9 @@ pub(super) fn write(architecture: u32, runs: &[Run]) -> Result<BpfProgram, Secco
 /// Finds the run that a number belongs to. As deep as the number of runs has binary digits.
 fn search(runs: &[Run]) -> BpfProgram {
     let (lower, upper) = runs.split_at(runs.len() / 2);
-    let Some(first_upper) = upper.first() else { return Vec::new() };
+    let Some(first_upper) = upper.first() else {
+        return Vec::new();
+    };
     if lower.is_empty() {
         return decide(&first_upper.decision);
     }
@@ -115,9 +122,19 @@ fn finish(verdict: Verdict) -> sock_filter {
 }
 
 fn statement(code: u16, k: u32) -> sock_filter {
-    sock_filter { code, jt: 0, jf: 0, k }
+    sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
 }
 
 fn branch(code: u16, k: u32, if_true: u8, if_false: u8) -> sock_filter {
-    sock_filter { code, jt: if_true, jf: if_false, k }
+    sock_filter {
+        code,
+        jt: if_true,
+        jf: if_false,
+        k,
+    }
 }

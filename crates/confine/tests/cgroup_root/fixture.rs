@@ -40,7 +40,10 @@ pub(crate) enum Generations {
 
 /// The machine, or `None` for a user who cannot make groups on it. Where every test has to run
 /// that user is a mistake, and fails.
-#[expect(clippy::print_stderr, reason = "a test that was not run must be seen not to be")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that was not run must be seen not to be"
+)]
 pub(crate) fn machine(generations: Generations) -> Option<Host> {
     if !geteuid().is_root() {
         let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");

@@ -15,7 +15,10 @@ struct Options {
 
 pub(crate) fn run(arguments: &[String], cases: &[Case]) -> ExitCode {
     let options = Options::parse(arguments);
-    let chosen: Vec<&Case> = cases.iter().filter(|case| options.choose(case.name)).collect();
+    let chosen: Vec<&Case> = cases
+        .iter()
+        .filter(|case| options.choose(case.name))
+        .collect();
     if options.list {
         for case in chosen {
             println!("{}: test", case.name);
@@ -26,7 +29,15 @@ pub(crate) fn run(arguments: &[String], cases: &[Case]) -> ExitCode {
     let mut failed = 0;
     for case in &chosen {
         let complaints = check(case);
-        println!("test {} ... {}", case.name, if complaints.is_empty() { "ok" } else { "FAILED" });
+        println!(
+            "test {} ... {}",
+            case.name,
+            if complaints.is_empty() {
+                "ok"
+            } else {
+                "FAILED"
+            }
+        );
         for complaint in &complaints {
             println!("    {complaint}");
         }
@@ -38,7 +49,11 @@ pub(crate) fn run(arguments: &[String], cases: &[Case]) -> ExitCode {
         chosen.len() - failed,
         cases.len() - chosen.len()
     );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(101) }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(101)
+    }
 }
 
 /// What is wrong, if anything: with the layers, and without them.
@@ -46,12 +61,17 @@ fn check(case: &Case) -> Vec<String> {
     let mut complaints = Vec::new();
     let confined = watch(case, Protection::Layers);
     if confined != case.expected {
-        complaints.push(format!("expected {:?}, and it was {confined:?}", case.expected));
+        complaints.push(format!(
+            "expected {:?}, and it was {confined:?}",
+            case.expected
+        ));
     }
     if case.control.applies() {
         let free = watch(case, Protection::None);
         if free == case.expected || matches!(free, Outcome::Broken(_)) {
-            complaints.push(format!("without the layers it was {free:?}, so this proves nothing"));
+            complaints.push(format!(
+                "without the layers it was {free:?}, so this proves nothing"
+            ));
         }
     }
     complaints
@@ -59,8 +79,13 @@ fn check(case: &Case) -> Vec<String> {
 
 impl Options {
     fn parse(arguments: &[String]) -> Self {
-        let mut options =
-            Self { list: false, exact: false, only_ignored: false, filters: Vec::new(), skip: Vec::new() };
+        let mut options = Self {
+            list: false,
+            exact: false,
+            only_ignored: false,
+            filters: Vec::new(),
+            skip: Vec::new(),
+        };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -78,7 +103,13 @@ impl Options {
     }
 
     fn choose(&self, name: &str) -> bool {
-        let fits = |filter: &String| if self.exact { name == filter } else { name.contains(filter) };
+        let fits = |filter: &String| {
+            if self.exact {
+                name == filter
+            } else {
+                name.contains(filter)
+            }
+        };
         let is_wanted = self.filters.is_empty() || self.filters.iter().any(fits);
         !self.only_ignored && is_wanted && !self.skip.iter().any(fits)
     }

@@ -6,6 +6,11 @@
 //! came of it. The same attempt without the layers shows that they, and not something else, made
 //! the difference. That needs a process with a single thread, which the standard test harness
 //! cannot give; `harness.rs` understands the same command line.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test, which clippy does not see without the standard harness"
+)]
 
 mod files;
 mod harness;

@@ -58,7 +58,9 @@ git clone -q . ../copy; git -C ../copy status --porcelain; git fsck
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::works("bash_works", |setting| run(setting, "bash", &["-c", SHELL])),
-        Case::works("python_works", |setting| run(setting, "python3", &["-c", PYTHON])),
+        Case::works("python_works", |setting| {
+            run(setting, "python3", &["-c", PYTHON])
+        }),
         Case::works("git_works", |setting| run(setting, "bash", &["-c", GIT])),
         Case::works("threads_and_pipes_work", |_| {
             let (mut reader, mut writer) = std::io::pipe().unwrap();

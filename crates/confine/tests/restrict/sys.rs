@@ -1,5 +1,8 @@
 //! The system calls that victims make, most of which nobody should.
-#![expect(unsafe_code, reason = "attempts are made by raw system calls, past every safe interface")]
+#![expect(
+    unsafe_code,
+    reason = "attempts are made by raw system calls, past every safe interface"
+)]
 
 use std::{ffi::CStr, io};
 
@@ -48,7 +51,8 @@ pub(crate) fn clone_and_reap(flags: c_int) -> io::Result<()> {
         0 => unsafe { libc::_exit(0) },
         child => {
             // SAFETY: waits for the child just made and stores its status nowhere.
-            check(unsafe { libc::syscall(libc::SYS_wait4, child, nothing, nothing, nothing) }).map(drop)
+            check(unsafe { libc::syscall(libc::SYS_wait4, child, nothing, nothing, nothing) })
+                .map(drop)
         }
     }
 }
@@ -70,12 +74,28 @@ pub(crate) fn write_memory_of(pid: i32) -> io::Result<i64> {
 
 fn transfer(number: c_long, pid: i32) -> io::Result<i64> {
     let (mut near, mut far) = ([0_u8], [1_u8]);
-    let near = iovec { iov_base: near.as_mut_ptr().cast(), iov_len: 1 };
-    let far = iovec { iov_base: far.as_mut_ptr().cast(), iov_len: 1 };
+    let near = iovec {
+        iov_base: near.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    let far = iovec {
+        iov_base: far.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
     // SAFETY: both lists have one element and name one byte each, on this frame; when the number
     // is of another process the far address is looked up there, and nothing of ours is written
     // but the near byte.
-    check(unsafe { libc::syscall(number, pid, &raw const near, 1_usize, &raw const far, 1_usize, 0_usize) })
+    check(unsafe {
+        libc::syscall(
+            number,
+            pid,
+            &raw const near,
+            1_usize,
+            &raw const far,
+            1_usize,
+            0_usize,
+        )
+    })
 }
 
 /// Sends this process SIGALRM after some seconds.
@@ -85,7 +105,11 @@ pub(crate) fn alarm(seconds: u32) {
 }
 
 /// Types a letter into a terminal. `upper_half` is added above the 32 bits that the kernel uses.
-pub(crate) fn type_into_terminal(request: u64, upper_half: u64, terminal: c_int) -> io::Result<i64> {
+pub(crate) fn type_into_terminal(
+    request: u64,
+    upper_half: u64,
+    terminal: c_int,
+) -> io::Result<i64> {
     let letter = c"x";
     let request = c_long::try_from(upper_half << 32 | request).unwrap();
     // SAFETY: TIOCSTI and TIOCLINUX read one byte, and the letter is one.
@@ -111,5 +135,9 @@ pub(crate) fn call_as_32_bit() -> i64 {
 }
 
 fn check(result: c_long) -> io::Result<i64> {
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }

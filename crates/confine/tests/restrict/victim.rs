@@ -40,7 +40,11 @@ pub(crate) struct Case {
 
 impl Case {
     /// An attempt that the layers must refuse with an error number, and nothing else would.
-    pub(crate) fn refused(name: &'static str, errno: i32, attempt: fn(&Setting) -> Outcome) -> Self {
+    pub(crate) fn refused(
+        name: &'static str,
+        errno: i32,
+        attempt: fn(&Setting) -> Outcome,
+    ) -> Self {
         Self {
             name,
             permissions: Permissions::NONE,
@@ -54,11 +58,20 @@ impl Case {
     pub(crate) fn works(name: &'static str, attempt: fn(&Setting) -> Outcome) -> Self {
         let expected = Outcome::done("");
         let control = Control::Never;
-        Self { name, permissions: Permissions::NONE, attempt, expected, control }
+        Self {
+            name,
+            permissions: Permissions::NONE,
+            attempt,
+            expected,
+            control,
+        }
     }
 
     pub(crate) fn with(self, permissions: Permissions) -> Self {
-        Self { permissions, ..self }
+        Self {
+            permissions,
+            ..self
+        }
     }
 
     pub(crate) fn control(self, control: Control) -> Self {
@@ -169,7 +182,9 @@ pub(crate) struct Order {
 
 impl Order {
     pub(crate) fn from_arguments(arguments: &[String]) -> Option<Self> {
-        let [order, case, protection, directory, watcher] = arguments else { return None };
+        let [order, case, protection, directory, watcher] = arguments else {
+            return None;
+        };
         let protection = match order.as_str() {
             "--victim" if protection == "confined" => Protection::Layers,
             "--victim" => Protection::None,
@@ -181,7 +196,11 @@ impl Order {
             outside: directory.join("outside"),
             watcher: watcher.parse().ok()?,
         };
-        Some(Self { case: case.clone(), protection, setting })
+        Some(Self {
+            case: case.clone(),
+            protection,
+            setting,
+        })
     }
 }
 
@@ -194,7 +213,11 @@ pub(crate) fn watch(case: &Case, protection: Protection) -> Outcome {
     std::fs::write(directory.path().join("outside/file"), "outside\n").unwrap();
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let _listener = UnixListener::bind_addr(&abstract_socket(own)).unwrap();
-    let protection = if protection == Protection::Layers { "confined" } else { "free" };
+    let protection = if protection == Protection::Layers {
+        "confined"
+    } else {
+        "free"
+    };
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--victim", case.name, protection])
         .arg(directory.path())
@@ -204,7 +227,12 @@ pub(crate) fn watch(case: &Case, protection: Protection) -> Outcome {
         .spawn()
         .unwrap();
     let mut told = String::new();
-    victim.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    victim
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     let status = victim.wait().unwrap();
     match status.signal() {
         Some(signal) => Outcome::Killed(signal),
@@ -256,7 +284,10 @@ pub(crate) fn limits() -> ResourceLimits {
         open_files: Bounds::fixed(OPEN_FILES_MAX),
         processes: None,
         file_bytes: Some(Bounds::fixed(FILE_BYTES_MAX)),
-        stack_bytes: Bounds { soft: 8 << 20, hard: 64 << 20 },
+        stack_bytes: Bounds {
+            soft: 8 << 20,
+            hard: 64 << 20,
+        },
         locked_bytes: Bounds::fixed(64 << 10),
         pending_signals: Bounds::fixed(1024),
         message_queue_bytes: Bounds::fixed(819_200),
@@ -265,8 +296,13 @@ pub(crate) fn limits() -> ResourceLimits {
 
 /// The system can be read and executed; of what the test made, only one directory can be seen.
 fn paths(setting: &Setting) -> PathPolicy {
-    let system = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc", "/opt", "/proc"];
-    let present = system.iter().map(PathBuf::from).filter(|path| path.exists());
+    let system = [
+        "/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc", "/opt", "/proc",
+    ];
+    let present = system
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| path.exists());
     PathPolicy {
         read_only: vec![PathBuf::from("/sys/devices/system/cpu")],
         read_write: vec![setting.inside.clone(), PathBuf::from("/dev")],

@@ -5,16 +5,17 @@
 //! crash or somebody else damaged is noticed and never written into a user's file.
 
 use std::{
-    collections::BTreeMap,
     fs,
-    io::{self, Read, Write},
+    io::{self, IoSlice, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
+
+use super::history_index::{EntryId, Index, SUFFIX};
 
 /// How many edits of one file can be undone.
 const ENTRIES_PER_FILE_MAX: usize = 10;
@@ -23,7 +24,6 @@ const BYTES_MAX: u64 = 256 << 20;
 /// How many entries there may be, since each costs an inode and a line in the index.
 const ENTRIES_MAX: usize = 10_000;
 
-const SUFFIX: &str = ".undo";
 const HASH_BYTES: usize = 32;
 
 /// The undo history of all files.
@@ -50,21 +50,6 @@ pub(super) struct Entry {
     pub(super) id: EntryId,
 }
 
-/// The number comes first, thus the oldest entry does.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EntryId {
-    number: u64,
-    key: String,
-}
-
-#[derive(Debug, Default)]
-struct Index {
-    /// How many bytes each entry takes.
-    entries: BTreeMap<EntryId, u64>,
-    bytes: u64,
-    next: u64,
-}
-
 impl History {
     pub(super) fn new(directory: PathBuf) -> Self {
         Self {
@@ -85,23 +70,17 @@ impl History {
                 return;
             }
         };
-        let bytes = (HASH_BYTES + content.len()) as u64;
-        index.next = id.number + 1;
-        index.bytes += bytes;
-        let of_file = || index.entries.keys().filter(|other| other.key == id.key);
-        let oldest = of_file()
-            .next()
-            .filter(|_| of_file().count() >= ENTRIES_PER_FILE_MAX);
-        let oldest = oldest.cloned();
-        index.entries.insert(id, bytes);
-        if let Some(oldest) = oldest {
+        let full = |index: &Index| index.count_of(&id.key) > ENTRIES_PER_FILE_MAX;
+        index.insert(id.clone(), entry_bytes(content));
+        while full(index)
+            && let Some(oldest) = index.oldest_of(&id.key)
+        {
             self.remove(index, &oldest);
         }
-        while index.bytes > BYTES_MAX || index.entries.len() > ENTRIES_MAX {
-            let Some((oldest, _)) = index.entries.first_key_value() else {
-                break;
-            };
-            self.remove(index, &oldest.clone());
+        while (index.bytes() > BYTES_MAX || index.count() > ENTRIES_MAX)
+            && let Some(oldest) = index.oldest()
+        {
+            self.remove(index, &oldest);
         }
     }
 
@@ -109,9 +88,7 @@ impl History {
     pub(super) fn last(&self, path: &str) -> Recalled {
         let mut index = self.lock();
         let index = index.get_or_insert_with(|| Index::load(&self.directory));
-        let key = key(path);
-        let newest = index.entries.keys().rev().find(|id| id.key == key);
-        let Some(id) = newest.cloned() else {
+        let Some(id) = index.newest_of(&key(path)) else {
             return Recalled::Nothing;
         };
         match self.recall(&id) {
@@ -137,25 +114,23 @@ impl History {
 
     /// Writes an entry under the next number that is free.
     fn store(&self, index: &mut Index, key: String, content: &[u8]) -> io::Result<EntryId> {
-        let mut builder = fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)?;
         let mut id = EntryId {
-            number: index.next,
+            number: index.next(),
             key,
         };
-        let file = match self.create(&id) {
-            // Another process works with this directory: see what it did.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                *index = Index::load(&self.directory);
-                id.number = index.next;
-                self.create(&id)?
-            }
-            answer => answer?,
+        let file = match self.reuse(index, &id, content) {
+            Some(file) => file,
+            None => match self.create(&id) {
+                // Another process works with this directory: see what it did.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    *index = Index::load(&self.directory);
+                    id.number = index.next();
+                    self.create(&id)?
+                }
+                answer => answer?,
+            },
         };
-        match write_entry(file, content) {
+        match write_entry(file, id.number, content) {
             Ok(()) => Ok(id),
             Err(error) => {
                 // What was begun is worth nothing, and the disk may be full.
@@ -166,34 +141,59 @@ impl History {
     }
 
     fn create(&self, id: &EntryId) -> io::Result<fs::File> {
-        fs::OpenOptions::new()
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        match options.open(self.entry_path(id)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut directory = fs::DirBuilder::new();
+                directory.recursive(true).mode(0o700);
+                directory.create(&self.directory)?;
+                options.open(self.entry_path(id))
+            }
+            answer => answer,
+        }
+    }
+
+    /// The file of the oldest entry, renamed, when the new one takes its place anyway: making
+    /// and removing a file costs far more. Until it is overwritten its hash does not fit.
+    fn reuse(&self, index: &mut Index, id: &EntryId, content: &[u8]) -> Option<fs::File> {
+        let oldest = index
+            .oldest_of(&id.key)
+            .filter(|_| index.count_of(&id.key) == ENTRIES_PER_FILE_MAX)?;
+        let (from, to) = (self.entry_path(&oldest), self.entry_path(id));
+        let file = fs::OpenOptions::new()
             .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(self.entry_path(id))
+            .custom_flags(NO_SURPRISES)
+            .open(&from)
+            .ok()?;
+        renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE).ok()?;
+        let bytes = index.remove(&oldest)?;
+        if bytes > entry_bytes(content) {
+            file.set_len(entry_bytes(content)).ok()?;
+        }
+        Some(file)
     }
 
     fn recall(&self, id: &EntryId) -> io::Result<Vec<u8>> {
         let file = fs::OpenOptions::new()
             .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .custom_flags(NO_SURPRISES)
             .open(self.entry_path(id))?;
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes)?;
         let (hash, content) = bytes
             .split_at_checked(HASH_BYTES)
             .ok_or_else(|| io::Error::other("entry is cut short"))?;
-        if Sha256::digest(content).as_slice() != hash {
+        if entry_hash(id.number, content) != hash {
             return Err(io::Error::other("entry does not match its hash"));
         }
         Ok(content.to_owned())
     }
 
     fn remove(&self, index: &mut Index, id: &EntryId) {
-        let Some(bytes) = index.entries.remove(id) else {
+        if index.remove(id).is_none() {
             return;
-        };
-        index.bytes = index.bytes.saturating_sub(bytes);
+        }
         if let Err(error) = fs::remove_file(self.entry_path(id)) {
             tracing::warn!(%error, number = id.number, "undo entry stays behind");
         }
@@ -205,44 +205,34 @@ impl History {
     }
 }
 
-fn write_entry(mut file: fs::File, content: &[u8]) -> io::Result<()> {
-    file.write_all(&Sha256::digest(content))?;
-    file.write_all(content)
-}
+/// Opening an entry neither follows a link nor waits for a pipe.
+const NO_SURPRISES: i32 = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .bits()
+    .cast_signed();
 
-impl Index {
-    /// Reads the names in a directory; a missing one is an empty history.
-    fn load(directory: &Path) -> Self {
-        let mut index = Self::default();
-        let Ok(entries) = fs::read_dir(directory) else {
-            return index;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(id) = name.to_str().and_then(parse_name) else {
-                continue;
-            };
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            index.next = index.next.max(id.number + 1);
-            index.bytes += metadata.len();
-            index.entries.insert(id, metadata.len());
+fn write_entry(mut file: fs::File, number: u64, content: &[u8]) -> io::Result<()> {
+    let hash = entry_hash(number, content);
+    let written = file.write_vectored(&[IoSlice::new(&hash), IoSlice::new(content)])?;
+    match written.checked_sub(HASH_BYTES) {
+        Some(written) => file.write_all(&content[written..]),
+        None => {
+            file.write_all(&hash[written..])?;
+            file.write_all(content)
         }
-        index
     }
 }
 
-fn parse_name(name: &str) -> Option<EntryId> {
-    let (key, number) = name.strip_suffix(SUFFIX)?.split_once('-')?;
-    // The largest number is left out, because there is none to follow it.
-    let number = u64::from_str_radix(number, 16)
-        .ok()
-        .filter(|number| *number < u64::MAX)?;
-    Some(EntryId {
-        number,
-        key: key.to_owned(),
-    })
+/// The number is part of it: an old content in a new entry's file must not pass for that entry.
+fn entry_hash(number: u64, content: &[u8]) -> [u8; HASH_BYTES] {
+    let mut hash = Sha256::new();
+    hash.update(number.to_le_bytes());
+    hash.update(content);
+    hash.finalize().into()
+}
+
+fn entry_bytes(content: &[u8]) -> u64 {
+    (HASH_BYTES + content.len()) as u64
 }
 
 fn key(path: &str) -> String {
@@ -254,95 +244,5 @@ fn key(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn popped(history: &History, path: &str) -> Option<Vec<u8>> {
-        match history.last(path) {
-            Recalled::Entry(entry) => {
-                history.forget(&entry.id);
-                Some(entry.content)
-            }
-            Recalled::Nothing => None,
-            Recalled::Damaged => panic!("damaged"),
-        }
-    }
-
-    #[test]
-    fn the_last_ten_entries_come_back_newest_first() {
-        let directory = tempfile::tempdir().unwrap();
-        let history = History::new(directory.path().join("undo"));
-        for number in 0..13 {
-            history.push("/f", format!("{number}").as_bytes());
-            history.push("/other", b"x");
-        }
-        let back: Vec<String> = std::iter::from_fn(|| popped(&history, "/f"))
-            .map(|content| String::from_utf8(content).unwrap())
-            .collect();
-        assert_eq!(back, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3"]);
-        assert_eq!(
-            fs::read_dir(directory.path().join("undo")).unwrap().count(),
-            10
-        );
-    }
-
-    #[test]
-    fn a_new_process_finds_what_the_old_one_kept() {
-        let directory = tempfile::tempdir().unwrap();
-        let history = History::new(directory.path().to_owned());
-        history.push("/f", b"one");
-        history.push("/f", b"two");
-        let history = History::new(directory.path().to_owned());
-        assert_eq!(popped(&history, "/f"), Some(b"two".to_vec()));
-        history.push("/f", b"three");
-        assert_eq!(popped(&history, "/f"), Some(b"three".to_vec()));
-        assert_eq!(popped(&history, "/f"), Some(b"one".to_vec()));
-        assert_eq!(history.last("/f"), Recalled::Nothing);
-    }
-
-    #[test]
-    fn two_processes_with_one_directory_do_not_overwrite_each_other() {
-        let directory = tempfile::tempdir().unwrap();
-        let one = History::new(directory.path().to_owned());
-        let other = History::new(directory.path().to_owned());
-        one.push("/f", b"first");
-        other.push("/f", b"second");
-        one.push("/f", b"third");
-        let after = History::new(directory.path().to_owned());
-        assert_eq!(popped(&after, "/f"), Some(b"third".to_vec()));
-        assert_eq!(popped(&after, "/f"), Some(b"second".to_vec()));
-        assert_eq!(popped(&after, "/f"), Some(b"first".to_vec()));
-    }
-
-    #[test]
-    fn damaged_and_foreign_files_are_never_brought_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let history = History::new(directory.path().to_owned());
-        history.push("/f", b"old");
-        history.push("/f", b"new");
-        fs::write(directory.path().join("notes.txt"), "foreign").unwrap();
-        fs::write(directory.path().join("x-ffffffffffffffff.undo"), "foreign").unwrap();
-        fs::write(
-            history.entry_path(&EntryId {
-                number: 1,
-                key: key("/f"),
-            }),
-            "nonsense",
-        )
-        .unwrap();
-        let history = History::new(directory.path().to_owned());
-        assert_eq!(history.last("/f"), Recalled::Damaged);
-        assert_eq!(popped(&history, "/f"), Some(b"old".to_vec()));
-        assert_eq!(history.last("/f"), Recalled::Nothing);
-    }
-
-    #[test]
-    fn a_history_that_cannot_be_written_is_an_empty_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("file");
-        fs::write(&file, "").unwrap();
-        let history = History::new(file);
-        history.push("/f", b"x");
-        assert_eq!(history.last("/f"), Recalled::Nothing);
-    }
-}
+#[path = "history_tests.rs"]
+mod tests;

@@ -24,7 +24,7 @@ pub(super) struct Change {
 pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     let mut blocks = Matcher::new(old, new)
         .blocks()
-        .unwrap_or_else(|| common_ends(old, new));
+        .unwrap_or_else(|| ends_only(old, new));
     blocks.push(Block {
         old: old.len(),
         new: new.len(),
@@ -56,41 +56,34 @@ struct Block {
 struct Matcher {
     old: Vec<usize>,
     new: Vec<usize>,
-    /// Where each line stands in the new text, ascending; empty for popular lines.
-    places: Vec<Vec<usize>>,
+    places: Places,
     steps: u64,
 }
 
 impl Matcher {
     fn new(old: &[&str], new: &[&str]) -> Self {
-        let mut numbers = HashMap::new();
-        let mut places: Vec<Vec<usize>> = Vec::new();
-        let mut numbered = Vec::with_capacity(new.len());
-        for (index, line) in new.iter().enumerate() {
-            let number = *numbers.entry(*line).or_insert(places.len());
-            if number == places.len() {
-                places.push(Vec::new());
-            }
-            places[number].push(index);
-            numbered.push(number);
-        }
-        if new.len() >= POPULAR_FROM_LINES {
-            let often = new.len() / 100 + 1;
-            places
-                .iter_mut()
-                .filter(|places| places.len() > often)
-                .for_each(Vec::clear);
-        }
-        // Lines that only the old text has need no places, only numbers that match nothing.
-        let absent = places.len();
-        let old = old
+        let mut numbers = HashMap::with_capacity(new.len());
+        let numbered: Vec<usize> = new
             .iter()
-            .map(|line| numbers.get(line).copied().unwrap_or(absent))
+            .map(|line| {
+                let next = numbers.len();
+                *numbers.entry(*line).or_insert(next)
+            })
             .collect();
+        // Lines that only the old text has need no places, only numbers that match nothing.
+        let absent = numbers.len();
+        // Most edits leave most lines as they are; those are known without looking them up.
+        let (head, tail) = common_ends(old, new);
+        let (middle, end) = (head..old.len() - tail, new.len() - tail);
+        let mut old_numbers = Vec::with_capacity(old.len());
+        old_numbers.extend_from_slice(&numbered[..head]);
+        let looked_up = old[middle].iter().map(|line| numbers.get(line).copied());
+        old_numbers.extend(looked_up.map(|number| number.unwrap_or(absent)));
+        old_numbers.extend_from_slice(&numbered[end..]);
         Self {
-            old,
+            old: old_numbers,
+            places: Places::of(&numbered, absent),
             new: numbered,
-            places,
             steps: 0,
         }
     }
@@ -140,10 +133,7 @@ impl Matcher {
         let mut ending: Vec<(usize, usize)> = Vec::new();
         let mut next: Vec<(usize, usize)> = Vec::new();
         for index in old.clone() {
-            let places = self
-                .places
-                .get(self.old[index])
-                .map_or(&[][..], Vec::as_slice);
+            let places = self.places.get(self.old[index]);
             let places = &places[places.partition_point(|place| *place < new.start)..];
             let mut before = ending.iter().peekable();
             self.steps += 1;
@@ -192,8 +182,61 @@ impl Matcher {
     }
 }
 
-/// The equal lines at both ends: correct for every pair of texts, if not always the least.
-fn common_ends(old: &[&str], new: &[&str]) -> Vec<Block> {
+/// Where each line stands in the new text, ascending; nowhere for popular lines.
+struct Places {
+    /// Where the places of each line end in the list; they start where the line before ends.
+    ends: Vec<usize>,
+    list: Vec<usize>,
+}
+
+impl Places {
+    /// The places of all numbers below `count` in a text.
+    fn of(text: &[usize], count: usize) -> Self {
+        let mut counts = vec![0; count];
+        for number in text {
+            counts[*number] += 1;
+        }
+        if text.len() >= POPULAR_FROM_LINES {
+            let often = text.len() / 100 + 1;
+            counts
+                .iter_mut()
+                .filter(|count| **count > often)
+                .for_each(|count| *count = 0);
+        }
+        let mut total = 0;
+        // First where the places of each line start; filling in moves that to their end.
+        let mut ends: Vec<usize> = counts
+            .iter()
+            .map(|count| {
+                total += count;
+                total - count
+            })
+            .collect();
+        let mut list = vec![0; total];
+        for (place, number) in text.iter().enumerate() {
+            if counts[*number] > 0 {
+                list[ends[*number]] = place;
+                ends[*number] += 1;
+            }
+        }
+        Self { ends, list }
+    }
+
+    /// The places of a line; none for a number that no line has.
+    fn get(&self, number: usize) -> &[usize] {
+        let Some(&end) = self.ends.get(number) else {
+            return &[];
+        };
+        let start = match number.checked_sub(1) {
+            Some(before) => self.ends[before],
+            None => 0,
+        };
+        &self.list[start..end]
+    }
+}
+
+/// How many lines are equal at the beginning and, apart from those, at the end.
+fn common_ends(old: &[&str], new: &[&str]) -> (usize, usize) {
     let head = old
         .iter()
         .zip(new)
@@ -205,6 +248,12 @@ fn common_ends(old: &[&str], new: &[&str]) -> Vec<Block> {
         .zip(new[head..].iter().rev())
         .take_while(|(old, new)| old == new)
         .count();
+    (head, tail)
+}
+
+/// The equal lines at both ends: correct for every pair of texts, if not always the least.
+fn ends_only(old: &[&str], new: &[&str]) -> Vec<Block> {
+    let (head, tail) = common_ends(old, new);
     vec![
         Block {
             old: 0,

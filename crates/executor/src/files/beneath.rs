@@ -153,7 +153,7 @@ impl Base<'_> {
         Err(Errno::AGAIN)
     }
 
-    fn relative<'p>(self, path: &'p Path) -> Option<&'p Path> {
+    fn relative(self, path: &Path) -> Option<&Path> {
         self.names
             .iter()
             .find_map(|name| path.strip_prefix(name).ok())

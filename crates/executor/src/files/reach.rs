@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, unlinkat},
+    fs::{AtFlags, Mode, OFlags, Stat, fstat, stat, unlinkat},
     io::Errno,
 };
 
@@ -50,9 +50,7 @@ pub(crate) struct Made {
 }
 
 /// Enough of a directory to work in it.
-const PASSING: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
+const PASSING: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Reach {
     /// Opens the directory to stay beneath.
@@ -69,10 +67,16 @@ impl Reach {
     /// Opens an absolute path; `EXDEV` says that it leads out, and nothing else does.
     pub(crate) fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         match self {
-            Self::WholeFilesystem => {
-                rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
-            }
+            Self::WholeFilesystem => rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()),
             Self::Beneath(beneath) => beneath.open(path, flags),
+        }
+    }
+
+    /// What is at an absolute path, links followed; `EXDEV` says that it leads out.
+    pub(crate) fn stat(&self, path: &Path) -> Result<Stat, Errno> {
+        match self {
+            Self::WholeFilesystem => stat(path),
+            Self::Beneath(beneath) => fstat(beneath.open(path, OFlags::PATH)?),
         }
     }
 

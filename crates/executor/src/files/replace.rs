@@ -58,27 +58,26 @@ impl Slot {
     }
 
     fn replace_by_rename(&self, content: &[u8], target: Target<'_>) -> Result<Ownership, Errno> {
-        let mut draft = Draft::create(self)?;
-        let mut ownership = Ownership::AsWanted;
         let mode = match target {
+            Target::Absent(_) => NEW_FILE_MODE,
+            Target::Present(old) => old.st_mode & 0o7777,
+        };
+        let mut draft = Draft::create(self, mode & 0o777)?;
+        let mut ownership = Ownership::AsWanted;
+        match target {
             Target::Absent(owner) => {
                 if let Err(errno) = owner.give(&draft.file) {
                     ownership = Ownership::Refused(self.failure(errno));
                 }
-                NEW_FILE_MODE
             }
-            Target::Present(old) => {
-                let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
-                fchown(&draft.file, Some(uid), Some(gid))?;
-                old.st_mode & 0o7777
-            }
-        };
+            Target::Present(old) => draft.belong_to(old)?,
+        }
         draft
             .file
             .write_all(content)
             .map_err(|error| errno_of(&error))?;
         // Last, because a write and a change of owner each take set-id bits away.
-        fchmod(&draft.file, Mode::from_raw_mode(mode))?;
+        draft.permit(mode)?;
         fdatasync(&draft.file)?;
         match target {
             Target::Absent(_) => draft.rename_to_free_name()?,
@@ -137,12 +136,13 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn create(slot: &'a Slot) -> Result<Self, Errno> {
+    /// Makes an empty file with at most these permissions.
+    fn create(slot: &'a Slot, mode: u32) -> Result<Self, Errno> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..NAMES_TRIED_MAX {
             let name = OsString::from(format!(".zareba-{:016x}.tmp", rand::random::<u64>()));
-            match openat(slot.directory(), &name, flags, Mode::from_raw_mode(0o600)) {
+            match openat(slot.directory(), &name, flags, Mode::from_raw_mode(mode)) {
                 Ok(file) => {
                     return Ok(Self {
                         slot,
@@ -156,6 +156,25 @@ impl<'a> Draft<'a> {
             }
         }
         Err(Errno::EXIST)
+    }
+
+    /// Gives it to whom another file belongs. A change that changes nothing is left out: the
+    /// file system would log it all the same.
+    fn belong_to(&self, other: &Stat) -> Result<(), Errno> {
+        let now = fstat(&self.file)?;
+        if (now.st_uid, now.st_gid) == (other.st_uid, other.st_gid) {
+            return Ok(());
+        }
+        let (uid, gid) = (Uid::from_raw(other.st_uid), Gid::from_raw(other.st_gid));
+        fchown(&self.file, Some(uid), Some(gid))
+    }
+
+    /// Gives it exactly these permissions.
+    fn permit(&self, mode: u32) -> Result<(), Errno> {
+        if fstat(&self.file)?.st_mode & 0o7777 == mode {
+            return Ok(());
+        }
+        fchmod(&self.file, Mode::from_raw_mode(mode))
     }
 
     fn rename_over(&mut self) -> Result<(), Errno> {

@@ -98,32 +98,25 @@ impl Workspace {
 
     /// Opens a file or directory for reading. Anything else is refused, never waited for.
     pub(crate) fn open(&self, path: &FilePath) -> Result<Opened, Failure> {
-        let handle = self.open_raw(path.as_path(), path.shown(), READING)?;
+        let handle = self
+            .reach
+            .open(path.as_path(), READING)
+            .map_err(|errno| self.reach.failure(errno, path.shown()))?;
         judge(handle, path.shown())
     }
 
     /// What is at a path, links followed; `None` when nothing is.
     pub(crate) fn stat(&self, path: &FilePath) -> Result<Option<Stat>, Failure> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let found = self
-            .open_raw(path.as_path(), path.shown(), flags)
-            .and_then(|handle| fstat(handle).map_err(|errno| Failure::os(errno, path.shown())));
-        match found {
+        match self.reach.stat(path.as_path()) {
             Ok(stat) => Ok(Some(stat)),
-            Err(failure) => match failure.errno() {
-                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-                _ => Err(failure),
-            },
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(self.reach.failure(errno, path.shown())),
         }
     }
 
     /// What an entry of a directory leads to, links followed.
     pub(crate) fn stat_entry(&self, directory: &FilePath, name: &OsStr) -> Result<Stat, Errno> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let handle = self
-            .open_raw(&directory.as_path().join(name), directory.shown(), flags)
-            .map_err(|failure| failure.errno().unwrap_or(Errno::XDEV))?;
-        fstat(handle)
+        self.reach.stat(&directory.as_path().join(name))
     }
 
     /// The place that a path names, after following links at its end.
@@ -189,12 +182,6 @@ impl Workspace {
             }
             Err(unmade) => Err(self.reach.failure(unmade.errno, path.shown())),
         }
-    }
-
-    fn open_raw(&self, path: &Path, shown: &str, flags: OFlags) -> Result<OwnedFd, Failure> {
-        self.reach
-            .open(path, flags)
-            .map_err(|errno| self.reach.failure(errno, shown))
     }
 }
 

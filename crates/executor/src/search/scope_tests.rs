@@ -8,9 +8,7 @@ use std::{
 };
 
 use rustix::fs::{CWD, Mode, mkfifoat};
-use zareba_protocol::{
-    FindFiles, MatchesFound, Observation, ObservationKind, SearchFiles,
-};
+use zareba_protocol::{FindFiles, MatchesFound, Observation, ObservationKind, SearchFiles};
 
 use super::{
     bounds::Bounds,
@@ -26,7 +24,11 @@ fn enclosed() -> Fixture {
     fs::create_dir_all(fixture.outside().join("out/deep")).unwrap();
     fs::write(fixture.outside().join("out/deep/secret"), "needle").unwrap();
     symlink("../out", fixture.root().join("relative")).unwrap();
-    symlink(fixture.outside().join("out"), fixture.root().join("absolute")).unwrap();
+    symlink(
+        fixture.outside().join("out"),
+        fixture.root().join("absolute"),
+    )
+    .unwrap();
     symlink("/proc/self/root", fixture.root().join("magic")).unwrap();
     fs::create_dir(fixture.root().join("sub")).unwrap();
     fixture.put("sub/file", "needle");
@@ -86,7 +88,11 @@ fn nothing_outside_is_searched() {
         assert_eq!(grepped(&fixture, Some(&path)), refused, "{path}");
     }
     for pattern in [format!("{}/**", out.display()), "/**/secret".to_owned()] {
-        let directory = if pattern == "/**/secret" { "/" } else { &whole(&out) };
+        let directory = if pattern == "/**/secret" {
+            "/"
+        } else {
+            &whole(&out)
+        };
         let refused = Observation::error(fixture.outside_refusal(directory));
         assert_eq!(globbed(&fixture, None, &pattern), refused, "{pattern}");
     }
@@ -105,7 +111,9 @@ fn searches_inside_go_on_as_usual() {
     let fixture = enclosed();
     symlink("sub", fixture.root().join("inside")).unwrap();
     symlink(fixture.path("sub"), fixture.root().join("by-name")).unwrap();
-    let links = ["absolute", "by-name", "inside", "magic", "relative", "sub/file"];
+    let links = [
+        "absolute", "by-name", "inside", "magic", "relative", "sub/file",
+    ];
     let links = links.map(|name| fixture.path(name));
     assert_eq!(found(&globbed(&fixture, None, "*")), links);
     for path in ["inside", "by-name", "sub/../sub", &fixture.path("sub")] {
@@ -203,7 +211,14 @@ fn rules_bring_back_what_others_left_out() {
     fixture.put("sub/.gitignore", "!kept.log\n!.shown\n");
     fixture.put("sub/.ignore", "never.log\n");
     fixture.put("sub/.git/info/exclude", "excluded\n");
-    for name in ["kept.log", "never.log", "gone.log", ".shown", ".hidden", "excluded"] {
+    for name in [
+        "kept.log",
+        "never.log",
+        "gone.log",
+        ".shown",
+        ".hidden",
+        "excluded",
+    ] {
         fixture.put(&format!("sub/{name}"), "");
     }
     assert_eq!(
@@ -221,7 +236,10 @@ fn names_that_are_not_text_are_found_in_a_form_that_can_be_used() {
     fs::write(directory.join("f"), "needle").unwrap();
     let shown = fixture.path("caf\\xe9/f");
     assert_eq!(found(&globbed(&fixture, None, "*")), [shown.as_str()]);
-    assert_eq!(found(&globbed(&fixture, Some("caf\\xe9"), "*")), [shown.as_str()]);
+    assert_eq!(
+        found(&globbed(&fixture, Some("caf\\xe9"), "*")),
+        [shown.as_str()]
+    );
     let line = format!("{shown}:1:needle");
     assert_eq!(grepped(&fixture, None).content, line);
     assert_eq!(grepped(&fixture, Some(&shown)).content, line);

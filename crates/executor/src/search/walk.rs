@@ -227,7 +227,8 @@ struct Found<'a> {
 impl Drop for Found<'_> {
     fn drop(&mut self) {
         // The list is taken from its end, and early results spare the search of late ones.
-        self.directories.sort_unstable_by(|a, b| b.path.cmp(&a.path));
+        self.directories
+            .sort_unstable_by(|a, b| b.path.cmp(&a.path));
         let mut state = lock(&self.walk.state);
         state.pending.append(&mut self.directories);
         state.busy -= 1;

@@ -26,7 +26,10 @@ use super::{
 };
 
 /// What a shell's terminal remembers. OpenHands' own tests need between 10,001 and 11,360 lines.
-pub(super) const SCREEN_LIMITS: Limits = Limits { lines: 11_000, history_bytes: 32 * 1024 * 1024 };
+pub(super) const SCREEN_LIMITS: Limits = Limits {
+    lines: 11_000,
+    history_bytes: 32 * 1024 * 1024,
+};
 
 /// Bytes taken from the terminal at once; the kernel hands out at most a page.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -167,7 +170,11 @@ impl Actor {
                         let _ = process.pty.resize(size);
                     }
                 }
-                Event::Asked(Some(Request::Turn { ask, patience, reply })) => {
+                Event::Asked(Some(Request::Turn {
+                    ask,
+                    patience,
+                    reply,
+                })) => {
                     self.take_turn(ask, patience, reply).await;
                 }
                 Event::Asked(None) => return,
@@ -185,7 +192,12 @@ impl Actor {
             };
         };
         let types = !self.input.is_empty() && may_type(process, &self.state);
-        let ShellProcess { pty, child, reports, .. } = process;
+        let ShellProcess {
+            pty,
+            child,
+            reports,
+            ..
+        } = process;
         tokio::select! {
             biased;
             () = self.closing.notified() => Event::Asked(None),
@@ -213,9 +225,21 @@ impl Actor {
             (State::Finished(_, ended), Ask::Run(command)) => {
                 let output = self.screen.unseen().text;
                 self.screen.clear();
-                self.submit(command, Some(Previous { status: ended.status, output }));
+                self.submit(
+                    command,
+                    Some(Previous {
+                        status: ended.status,
+                        output,
+                    }),
+                );
             }
-            (State::Idle, Ask::Press(Key { control: Some(control), .. })) => {
+            (
+                State::Idle,
+                Ask::Press(Key {
+                    control: Some(control),
+                    ..
+                }),
+            ) => {
                 let shell = self.idle_shell();
                 let _ = reply.send(Turn::bare(Outcome::IdleKey { control, shell }));
                 return;
@@ -239,13 +263,22 @@ impl Actor {
             (State::Finished(running, ended), ask) => {
                 self.state = State::Running(running);
                 let before = !matches!(ask, Ask::Wait);
-                let outcome = if before { Outcome::EndedBefore(ended) } else { Outcome::Ended(ended) };
+                let outcome = if before {
+                    Outcome::EndedBefore(ended)
+                } else {
+                    Outcome::Ended(ended)
+                };
                 self.reply(reply, outcome);
                 return;
             }
         }
         let now = Instant::now();
-        self.waiter = Some(Waiter { reply, patience, since: now, last_output: now });
+        self.waiter = Some(Waiter {
+            reply,
+            patience,
+            since: now,
+            last_output: now,
+        });
     }
 
     fn submit(&mut self, command: String, previous: Option<Previous>) {
@@ -254,7 +287,23 @@ impl Actor {
         let id = self.last_id;
         self.with_process(|process| process.submit(id, &command));
         let untaken = Some(command);
-        self.state = State::Running(Running { id, since: Instant::now(), untaken, observed: false, previous });
+        self.state = State::Running(Running {
+            id,
+            since: Instant::now(),
+            untaken,
+            observed: false,
+            previous,
+        });
+    }
+
+    /// The shell stands at its prompt; what it has not taken may be lost on the way.
+    fn submit_again(&mut self) {
+        if let (Some(process), State::Running(running)) = (&mut self.process, &self.state)
+            && let Some(command) = &running.untaken
+            && process.submit_again(running.id, command).is_err()
+        {
+            process.child.kill_session();
+        }
     }
 
     /// Does something with the shell. A shell whose channels fail is of no more use: it is
@@ -278,11 +327,14 @@ impl Actor {
                 key.bytes
             }
             Ask::Type(text) => {
-                let cooked = self.process.as_ref().is_some_and(|process| {
-                    process.pty.reads_lines().unwrap_or(true)
-                });
+                let cooked = self
+                    .process
+                    .as_ref()
+                    .is_some_and(|process| process.pty.reads_lines().unwrap_or(true));
                 if cooked && text.split('\n').any(|line| line.len() > LINE_MAX_BYTES) {
-                    return Err(Outcome::LineTooLong { limit: LINE_MAX_BYTES });
+                    return Err(Outcome::LineTooLong {
+                        limit: LINE_MAX_BYTES,
+                    });
                 }
                 let mut bytes = text.replace('\n', "\r").into_bytes();
                 bytes.push(b'\r');
@@ -295,7 +347,10 @@ impl Actor {
     }
 
     fn type_pending(&mut self) {
-        let ready = self.process.as_ref().filter(|process| may_type(process, &self.state));
+        let ready = self
+            .process
+            .as_ref()
+            .filter(|process| may_type(process, &self.state));
         let Some(process) = ready else { return };
         while !self.input.is_empty() {
             match process.pty.write(self.input.as_slices().0) {
@@ -307,7 +362,9 @@ impl Actor {
     }
 
     fn run_out_of_patience(&mut self) {
-        let Some(waiter) = self.waiter.take() else { return };
+        let Some(waiter) = self.waiter.take() else {
+            return;
+        };
         let outcome = match waiter.patience.silence {
             Some(silence) if waiter.last_output.elapsed() >= silence => Outcome::Silent(silence),
             _ => Outcome::TimedOut(waiter.patience.total.unwrap_or_default()),
@@ -319,7 +376,10 @@ impl Actor {
     fn reply(&mut self, reply: oneshot::Sender<Turn>, outcome: Outcome) {
         let over = matches!(outcome, Outcome::Ended(_) | Outcome::EndedBefore(_));
         let (continued, previous) = match &mut self.state {
-            State::Running(running) => (std::mem::replace(&mut running.observed, true), running.previous.take()),
+            State::Running(running) => (
+                std::mem::replace(&mut running.observed, true),
+                running.previous.take(),
+            ),
             State::Idle | State::Finished(..) => (false, None),
         };
         let output = self.screen.unseen();
@@ -342,7 +402,11 @@ impl Actor {
     // What the shell does.
 
     fn take_reports(&mut self) {
-        while let Some(report) = self.process.as_mut().and_then(|process| process.reports.reader.next()) {
+        while let Some(report) = self
+            .process
+            .as_mut()
+            .and_then(|process| process.reports.reader.next())
+        {
             match (report.subject, &self.state) {
                 (Subject::Ended(id), State::Running(running)) if running.id == id => {
                     self.last_ended = id;
@@ -358,7 +422,9 @@ impl Actor {
                     continue;
                 }
                 (Subject::Taken, _) => {
-                    if let (Some(process), State::Running(running)) = (&mut self.process, &mut self.state) {
+                    if let (Some(process), State::Running(running)) =
+                        (&mut self.process, &mut self.state)
+                    {
                         process.taken();
                         running.untaken = None;
                     }
@@ -366,13 +432,14 @@ impl Actor {
                     continue;
                 }
                 (Subject::Waiting(number), _) => {
+                    self.submit_again();
                     self.with_process(|process| process.let_go(number));
                     continue;
                 }
                 // Reported twice, by the trigger and by the prompt.
                 (Subject::Ended(id), _) if id == self.last_ended => continue,
                 // The trigger was read, and no command of ours came of it.
-                (Subject::Ended(_) | Subject::Interrupted, _) => {}
+                (Subject::Ended(_) | Subject::Interrupted, _) => self.submit_again(),
             }
             // After the reply, so that nobody waits for it.
             self.with_process(ShellProcess::arm);
@@ -430,7 +497,11 @@ impl Actor {
                     self.with_process(|process| process.submit(id, &command));
                 } else {
                     let shell_lost = Some(ShellLost { signal });
-                    self.command_ended(Ended { status, shell_lost, ..self.idle_shell() });
+                    self.command_ended(Ended {
+                        status,
+                        shell_lost,
+                        ..self.idle_shell()
+                    });
                 }
             }
             State::Idle | State::Finished(..) => self.replaced_unnoticed = true,
@@ -520,7 +591,10 @@ impl Running {
 
 impl Waiter {
     fn deadline(&self) -> Option<Instant> {
-        let silence = self.patience.silence.map(|silence| self.last_output + silence);
+        let silence = self
+            .patience
+            .silence
+            .map(|silence| self.last_output + silence);
         let total = self.patience.total.map(|total| self.since + total);
         match (silence, total) {
             (Some(silence), Some(total)) => Some(silence.min(total)),

@@ -82,10 +82,18 @@ pub(super) struct FoundShell {
 
 /// Not single digits, which scripts use, and low, because with `ulimit -n 64` bash could not
 /// put back a higher one.
-const HIGH_NUMBERS: ChannelNumbers = ChannelNumbers { commands: 57, body: 58, reports: 59 };
+const HIGH_NUMBERS: ChannelNumbers = ChannelNumbers {
+    commands: 57,
+    body: 58,
+    reports: 59,
+};
 
 /// dash knows only descriptors of one digit.
-const LOW_NUMBERS: ChannelNumbers = ChannelNumbers { commands: 7, body: 8, reports: 9 };
+const LOW_NUMBERS: ChannelNumbers = ChannelNumbers {
+    commands: 7,
+    body: 8,
+    reports: 9,
+};
 
 /// bash 4.4 and later.
 #[derive(Debug)]
@@ -130,7 +138,11 @@ fn dialect_of(program: &Path) -> &'static dyn Dialect {
 /// The first executable `name` along a colon-separated search path.
 pub(super) fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
     const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
-    let search_path = if search_path.is_empty() { USUAL } else { search_path };
+    let search_path = if search_path.is_empty() {
+        USUAL
+    } else {
+        search_path
+    };
     search_path
         .split(':')
         .filter(|directory| directory.starts_with('/'))
@@ -140,7 +152,9 @@ pub(super) fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
 
 fn is_executable(program: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    program.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    program
+        .metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 impl Dialect for Bash {
@@ -151,7 +165,9 @@ impl Dialect for Bash {
     fn arguments(&self) -> Vec<String> {
         // Long options must stand before `-i`.
         let start_up = format!("/proc/self/fd/{}", HIGH_NUMBERS.body);
-        ["--noprofile", "--noediting", "--rcfile", &start_up, "-i"].map(str::to_owned).to_vec()
+        ["--noprofile", "--noediting", "--rcfile", &start_up, "-i"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn environment(&self) -> Vec<(&'static str, String)> {
@@ -206,7 +222,9 @@ impl Dialect for PosixShell {
     }
 
     fn shortcomings(&self) -> Option<&'static str> {
-        Some("no bash was found, so commands run in a POSIX sh: no arrays, no [[ ]], no brace expansion")
+        Some(
+            "no bash was found, so commands run in a POSIX sh: no arrays, no [[ ]], no brace expansion",
+        )
     }
 }
 
@@ -218,7 +236,9 @@ impl Dialect for PowerShell {
     fn arguments(&self) -> Vec<String> {
         let start_up = format!("/proc/self/fd/{}", HIGH_NUMBERS.body);
         let load = format!(". ([ScriptBlock]::Create([IO.File]::ReadAllText('{start_up}')))");
-        ["-NoLogo", "-NoProfile", "-NoExit", "-Command", &load].map(str::to_owned).to_vec()
+        ["-NoLogo", "-NoProfile", "-NoExit", "-Command", &load]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn environment(&self) -> Vec<(&'static str, String)> {
@@ -227,7 +247,10 @@ impl Dialect for PowerShell {
 
     fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
         let directory = format!("'{}'", directory.display().to_string().replace('\'', "''"));
-        include_str!("pwsh.rc").replace("@TOKEN@", token).replace("@DIRECTORY@", &directory).into_bytes()
+        include_str!("pwsh.rc")
+            .replace("@TOKEN@", token)
+            .replace("@DIRECTORY@", &directory)
+            .into_bytes()
     }
 
     fn trigger(&self) -> &'static [u8] {

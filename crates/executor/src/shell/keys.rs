@@ -13,14 +13,19 @@ pub(super) struct Key {
 pub(super) fn control_key(text: &str) -> Option<Key> {
     let letter = text.strip_prefix("C-")?;
     let mut characters = letter.chars();
-    let (character, None) = (characters.next()?, characters.next()) else { return None };
+    let (character, None) = (characters.next()?, characters.next()) else {
+        return None;
+    };
     let upper = character.to_ascii_uppercase();
     let byte = match upper {
         '@'..='_' => u8::try_from(upper).ok()? & 0x1f,
         '?' => 0x7f,
         _ => return None,
     };
-    Some(Key { bytes: vec![byte], control: Some(upper) })
+    Some(Key {
+        bytes: vec![byte],
+        control: Some(upper),
+    })
 }
 
 /// `Up`, `Enter`, `F1` and the like, as input: the key, then Enter, as tmux users know it.
@@ -56,7 +61,10 @@ pub(super) fn named_key(text: &str) -> Option<Key> {
         "F12" => b"\x1b[24~\r",
         _ => return None,
     };
-    Some(Key { bytes: bytes.to_vec(), control: None })
+    Some(Key {
+        bytes: bytes.to_vec(),
+        control: None,
+    })
 }
 
 #[cfg(test)]
@@ -65,7 +73,12 @@ mod tests {
 
     #[test]
     fn control_keys_are_three_characters_of_any_case() {
-        let key = |byte, letter| Some(Key { bytes: vec![byte], control: Some(letter) });
+        let key = |byte, letter| {
+            Some(Key {
+                bytes: vec![byte],
+                control: Some(letter),
+            })
+        };
         assert_eq!(control_key("C-c"), key(3, 'C'));
         assert_eq!(control_key("C-Z"), key(26, 'Z'));
         assert_eq!(control_key("C-["), key(27, '['));
@@ -78,8 +91,14 @@ mod tests {
 
     #[test]
     fn a_named_key_is_followed_by_enter_and_enter_is_pressed_once() {
-        assert_eq!(named_key("Up").map(|key| key.bytes), Some(b"\x1b[A\r".to_vec()));
-        assert_eq!(named_key("Enter").map(|key| key.bytes), Some(b"\r".to_vec()));
+        assert_eq!(
+            named_key("Up").map(|key| key.bytes),
+            Some(b"\x1b[A\r".to_vec())
+        );
+        assert_eq!(
+            named_key("Enter").map(|key| key.bytes),
+            Some(b"\r".to_vec())
+        );
         assert_eq!(named_key("up"), None);
     }
 }

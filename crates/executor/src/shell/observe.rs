@@ -30,7 +30,11 @@ impl Context<'_> {
         let content = match &turn.outcome {
             Outcome::NothingRunning => {
                 let waits = matches!(self.ask, Ask::Wait);
-                let text = if waits { texts::NOTHING_TO_SHOW } else { texts::NOTHING_TO_ANSWER };
+                let text = if waits {
+                    texts::NOTHING_TO_SHOW
+                } else {
+                    texts::NOTHING_TO_ANSWER
+                };
                 return self.run(text.to_owned(), metadata, "");
             }
             Outcome::NoShell(error) => return self.failure(&chain(error)),
@@ -85,9 +89,15 @@ impl Context<'_> {
     }
 
     fn run(&self, content: String, metadata: CommandMetadata, command: &str) -> Observation {
-        let output =
-            CommandOutput { command: command.to_owned(), metadata, hidden: self.action.hidden };
-        Observation { content, kind: ObservationKind::Run(output) }
+        let output = CommandOutput {
+            command: command.to_owned(),
+            metadata,
+            hidden: self.action.hidden,
+        };
+        Observation {
+            content,
+            kind: ObservationKind::Run(output),
+        }
     }
 
     fn control(&self) -> Option<char> {
@@ -140,7 +150,9 @@ impl Context<'_> {
         if let Some(lost) = ended.shell_lost {
             metadata.shell_restarted = true;
             metadata.signal = lost.signal.map(texts::signal_name);
-            metadata.suffix.push_str(&texts::shell_replaced(lost.signal));
+            metadata
+                .suffix
+                .push_str(&texts::shell_replaced(lost.signal));
         }
     }
 

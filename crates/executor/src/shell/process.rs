@@ -111,22 +111,45 @@ impl ShellProcess {
         };
         let channels = Channels::open(spec.size).map_err(StartShellError::Channels)?;
         let token = format!("{:032x}", rand::random::<u128>());
-        put(&channels.body, &dialect.start_up(&token, directory)).map_err(StartShellError::Channels)?;
+        put(&channels.body, &dialect.start_up(&token, directory))
+            .map_err(StartShellError::Channels)?;
         let mut spawn = Spawn::new(&program, directory);
-        spawn.arguments = dialect.arguments().into_iter().map(OsString::from).collect();
+        spawn.arguments = dialect
+            .arguments()
+            .into_iter()
+            .map(OsString::from)
+            .collect();
         spawn.environment.clone_from(&spec.environment);
-        let own = dialect.environment().into_iter().map(|(name, value)| (name.into(), value.into()));
+        let own = dialect
+            .environment()
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
         spawn.environment.extend(own);
         spawn.credentials.clone_from(&spec.credentials);
-        let body = channels.body.try_clone().map_err(StartShellError::Channels)?;
+        let body = channels
+            .body
+            .try_clone()
+            .map_err(StartShellError::Channels)?;
         let numbers = dialect.channels();
         spawn.extra = vec![
-            ExtraFd { descriptor: channels.commands_inner, number: numbers.commands },
-            ExtraFd { descriptor: body, number: numbers.body },
-            ExtraFd { descriptor: channels.reports_inner, number: numbers.reports },
+            ExtraFd {
+                descriptor: channels.commands_inner,
+                number: numbers.commands,
+            },
+            ExtraFd {
+                descriptor: body,
+                number: numbers.body,
+            },
+            ExtraFd {
+                descriptor: channels.reports_inner,
+                number: numbers.reports,
+            },
         ];
         let child = spawn.on(&channels.pty)?;
-        let reports = Reports { receiver: Some(channels.reports), reader: ReportReader::new(&token) };
+        let reports = Reports {
+            receiver: Some(channels.reports),
+            reader: ReportReader::new(&token),
+        };
         Ok(Self {
             pty: channels.pty,
             child,
@@ -199,6 +222,19 @@ impl ShellProcess {
         Ok(())
     }
 
+    /// Hands over a command once more to a shell that stands at its prompt: Ctrl-C may have come
+    /// when it was about to take it. One that it has already is not run again.
+    pub(super) fn submit_again(&mut self, id: u64, command: &str) -> io::Result<()> {
+        let body = self.dialect.body(id, command);
+        match self.dialect.arming() {
+            Arming::Typed => self.hand_over(&body),
+            Arming::HandShake => {
+                self.pending = Some(body);
+                Ok(())
+            }
+        }
+    }
+
     /// Takes back a command that the shell has not taken.
     pub(super) fn withdraw(&mut self) -> io::Result<()> {
         self.pending = None;
@@ -221,7 +257,9 @@ impl Reports {
     pub(super) async fn arrived(&mut self) {
         let mut chunk = [0; REPORT_CHUNK_BYTES];
         loop {
-            let Some(receiver) = &self.receiver else { return std::future::pending().await };
+            let Some(receiver) = &self.receiver else {
+                return std::future::pending().await;
+            };
             if receiver.readable().await.is_err() {
                 self.receiver = None;
                 continue;
@@ -242,7 +280,11 @@ impl Reports {
     pub(super) fn drain(&mut self) {
         let mut chunk = [0; REPORT_CHUNK_BYTES];
         for _ in 0..DRAIN_MAX_CHUNKS {
-            match self.receiver.as_ref().map(|receiver| rustix::io::read(receiver, &mut chunk)) {
+            match self
+                .receiver
+                .as_ref()
+                .map(|receiver| rustix::io::read(receiver, &mut chunk))
+            {
                 Some(Ok(length @ 1..)) => self.reader.push(&chunk[..length]),
                 _ => return,
             }
@@ -267,7 +309,14 @@ impl Channels {
         rustix::io::ioctl_fionbio(&reports, true)?;
         let body = memfd_create("zareba-body", MemfdFlags::CLOEXEC)?;
         let reports = Receiver::from_owned_fd(reports)?;
-        Ok(Self { pty, commands, commands_inner, body, reports, reports_inner })
+        Ok(Self {
+            pty,
+            commands,
+            commands_inner,
+            body,
+            reports,
+            reports_inner,
+        })
     }
 }
 
@@ -290,5 +339,7 @@ fn put(body: &OwnedFd, content: &[u8]) -> io::Result<()> {
 
 fn search_path(environment: &[(OsString, OsString)]) -> String {
     let path = environment.iter().find(|(name, _)| name == "PATH");
-    path.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())
+    path.map_or_else(String::new, |(_, value)| {
+        value.to_string_lossy().into_owned()
+    })
 }

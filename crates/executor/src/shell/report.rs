@@ -51,7 +51,10 @@ pub(super) struct ReportReader {
 
 impl ReportReader {
     pub(super) fn new(token: &str) -> Self {
-        Self { secret: format!("{token}\0").into_bytes(), buffer: Vec::new() }
+        Self {
+            secret: format!("{token}\0").into_bytes(),
+            buffer: Vec::new(),
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -73,7 +76,9 @@ impl ReportReader {
             };
             self.buffer.drain(..start);
             let fields = &self.buffer[self.secret.len()..];
-            let end = memchr::memchr_iter(0, fields).nth(FIELDS - 1).map(|last| last + 1);
+            let end = memchr::memchr_iter(0, fields)
+                .nth(FIELDS - 1)
+                .map(|last| last + 1);
             // Ctrl-C may cut a record short; then the next one begins within it.
             let cut = memmem::find(&fields[..end.unwrap_or(fields.len())], &self.secret);
             if cut.is_some() {
@@ -159,14 +164,23 @@ mod tests {
 
     #[test]
     fn a_record_is_found_behind_bytes_that_do_not_end_as_records_do() {
-        for garbage in [b"garbage".to_vec(), vec![b'x'; RECORD_MAX_BYTES], vec![b'x'; 3 * RECORD_MAX_BYTES + 7]] {
+        for garbage in [
+            b"garbage".to_vec(),
+            vec![b'x'; RECORD_MAX_BYTES],
+            vec![b'x'; 3 * RECORD_MAX_BYTES + 7],
+        ] {
             let mut reader = ReportReader::new("secret");
             for chunk in garbage.chunks(4096) {
                 reader.push(chunk);
                 assert_eq!(reader.next(), None);
             }
             reader.push(&record("secret", ["7", "130", "42", "/tmp/a\nb", "/bin"]));
-            assert_eq!(reader.next(), Some(seven()), "behind {} bytes", garbage.len());
+            assert_eq!(
+                reader.next(),
+                Some(seven()),
+                "behind {} bytes",
+                garbage.len()
+            );
         }
     }
 
@@ -177,7 +191,11 @@ mod tests {
             let mut reader = ReportReader::new("secret");
             reader.push(&whole[..cut]);
             reader.push(&whole);
-            assert_eq!(std::iter::from_fn(|| reader.next()).last(), Some(seven()), "cut at {cut}");
+            assert_eq!(
+                std::iter::from_fn(|| reader.next()).last(),
+                Some(seven()),
+                "cut at {cut}"
+            );
         }
     }
 
@@ -198,7 +216,9 @@ mod tests {
     fn no_number_means_that_no_command_ended() {
         let mut reader = ReportReader::new("secret");
         reader.push(&record("secret", ["", "130", "", "/", "/bin"]));
-        let found = reader.next().map(|report| (report.subject, report.background));
+        let found = reader
+            .next()
+            .map(|report| (report.subject, report.background));
         assert_eq!(found, Some((Subject::Interrupted, None)));
     }
 

@@ -97,7 +97,9 @@ impl Spill {
 
     fn move_to_file(&mut self) {
         self.number += 1;
-        let path = self.directory.join(format!("{}-{}.log", self.prefix, self.number));
+        let path = self
+            .directory
+            .join(format!("{}-{}.log", self.prefix, self.number));
         let file = File::options().write(true).create_new(true).open(&path);
         let Ok(mut file) = file else { return };
         if self.owner.give(&file).is_ok() && file.write_all(&self.memory).is_ok() {
@@ -109,7 +111,11 @@ impl Spill {
 
     /// What there is of the command's output so far.
     pub(super) fn full_output(&self) -> FullOutput {
-        let stored = if self.file.is_some() { self.written.min(FILE_MAX_BYTES) } else { 0 };
+        let stored = if self.file.is_some() {
+            self.written.min(FILE_MAX_BYTES)
+        } else {
+            0
+        };
         FullOutput {
             bytes: self.written,
             file: self.file.as_ref().map(|(_, path)| path.clone()),
@@ -176,7 +182,10 @@ mod tests {
             spill.start();
             spill.push(&[b'x'; 2 * KEPT_IN_MEMORY_BYTES]);
         }
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), FILES_KEPT);
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            FILES_KEPT
+        );
         drop(spill);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }

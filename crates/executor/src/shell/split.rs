@@ -42,7 +42,9 @@ pub(super) fn several_commands(text: &str) -> Option<Vec<String>> {
 
 fn parse(text: &str) -> Option<Tree> {
     let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    parser
+        .set_language(&tree_sitter_bash::LANGUAGE.into())
+        .ok()?;
     parser.parse(text, None)
 }
 
@@ -51,7 +53,8 @@ fn knows_more_than_bashlex(tree: &Tree, text: &str) -> bool {
     loop {
         let node = cursor.node();
         let double = node.kind() == "test_command" && !text[node.byte_range()].starts_with("[[");
-        let word = node.kind() == "command_name" && UNKNOWN_WORDS.contains(&&text[node.byte_range()]);
+        let word =
+            node.kind() == "command_name" && UNKNOWN_WORDS.contains(&&text[node.byte_range()]);
         if (UNKNOWN_TO_BASHLEX.contains(&node.kind()) && !double) || word {
             return true;
         }
@@ -89,7 +92,11 @@ fn parts(root: Node<'_>, text: &str) -> Vec<String> {
         }
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    starts.iter().zip(ends).map(|(&start, end)| text[start..end].trim_end().to_owned()).collect()
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| text[start..end].trim_end().to_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ pub(super) async fn start(
     let deadline = Instant::now() + START_MAX;
     let mut chunk = [0; 4096];
     loop {
-        let ShellProcess { pty, child, reports, .. } = &mut process;
+        let ShellProcess {
+            pty,
+            child,
+            reports,
+            ..
+        } = &mut process;
         tokio::select! {
             biased;
             () = reports.arrived() => {

@@ -8,13 +8,13 @@ const ADVICE: &str = "You may wait longer to see additional output by sending em
     to interrupt/kill the previous command before sending your new command, or use the timeout \
     parameter in execute_bash for future commands.";
 
-pub(super) const NOTHING_TO_SHOW: &str = "ERROR: No previous running command to retrieve logs from.";
+pub(super) const NOTHING_TO_SHOW: &str =
+    "ERROR: No previous running command to retrieve logs from.";
 pub(super) const NOTHING_TO_ANSWER: &str = "ERROR: No previous running command to interact with.";
 pub(super) const BELOW_IS_PREVIOUS: &str = "[Below is the output of the previous command.]\n";
 pub(super) const INPUT_TOO_LATE: &str =
     "[The previous command had already completed, so your input was NOT sent.]\n";
-pub(super) const REPLACED_BEFORE: &str =
-    "[The shell had ended and was replaced by a new one: variables, functions and aliases are gone.]\n";
+pub(super) const REPLACED_BEFORE: &str = "[The shell had ended and was replaced by a new one: variables, functions and aliases are gone.]\n";
 
 pub(super) fn completed(status: i64, control: Option<char>) -> String {
     match control {
@@ -26,7 +26,9 @@ pub(super) fn completed(status: i64, control: Option<char>) -> String {
 }
 
 pub(super) fn shell_replaced(signal: Option<i32>) -> String {
-    let by = signal.map_or(String::new(), |signal| format!(", killed by {}", signal_name(signal)));
+    let by = signal.map_or(String::new(), |signal| {
+        format!(", killed by {}", signal_name(signal))
+    });
     format!(
         "\n[The shell ended with this command{by} and was replaced by a new one: variables, \
          functions and aliases are gone, the working directory is kept.]"
@@ -34,12 +36,18 @@ pub(super) fn shell_replaced(signal: Option<i32>) -> String {
 }
 
 pub(super) fn silent(silence: Duration) -> String {
-    format!("\n[The command has no new output after {} seconds. {ADVICE}]", silence.as_secs())
+    format!(
+        "\n[The command has no new output after {} seconds. {ADVICE}]",
+        silence.as_secs()
+    )
 }
 
 /// The number is written as Python writes a float: `1.0`, `2.5`.
 pub(super) fn timed_out(total: Duration) -> String {
-    format!("\n[The command timed out after {:?} seconds. {ADVICE}]", total.as_secs_f64())
+    format!(
+        "\n[The command timed out after {:?} seconds. {ADVICE}]",
+        total.as_secs_f64()
+    )
 }
 
 pub(super) fn not_executed(command: &str) -> String {
@@ -51,7 +59,9 @@ pub(super) fn not_executed(command: &str) -> String {
 }
 
 pub(super) fn lines_dropped(kept: usize) -> String {
-    format!("[Previous command outputs are truncated. Showing the last {kept} lines of the output below.]\n")
+    format!(
+        "[Previous command outputs are truncated. Showing the last {kept} lines of the output below.]\n"
+    )
 }
 
 pub(super) fn previous_ended(status: i64, output: &str) -> String {
@@ -66,8 +76,11 @@ pub(super) fn previous_ended(status: i64, output: &str) -> String {
 }
 
 pub(super) fn several_commands(parts: &[String]) -> String {
-    let list: Vec<String> =
-        parts.iter().enumerate().map(|(index, part)| format!("({}) {part}", index + 1)).collect();
+    let list: Vec<String> = parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| format!("({}) {part}", index + 1))
+        .collect();
     format!(
         "ERROR: Cannot execute multiple commands at once.\nPlease run each command separately OR \
          chain them into a single command via && or ;\nProvided commands:\n{}",

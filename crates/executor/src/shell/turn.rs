@@ -11,7 +11,11 @@ use super::{keys::Key, process::StartShellError, spill::FullOutput};
 #[derive(Debug)]
 pub(super) enum Request {
     /// Run, type, press or wait.
-    Turn { ask: Ask, patience: Patience, reply: oneshot::Sender<Turn> },
+    Turn {
+        ask: Ask,
+        patience: Patience,
+        reply: oneshot::Sender<Turn>,
+    },
     /// Take another size.
     Resize(Size),
 }

@@ -49,11 +49,7 @@ impl Transfers {
     ///
     /// Dropped before the body has arrived, it leaves nothing behind; after that the upload is
     /// completed all the same.
-    pub async fn upload(
-        &self,
-        request: Upload,
-        mut body: ByteStream,
-    ) -> Result<(), TransferError> {
+    pub async fn upload(&self, request: Upload, mut body: ByteStream) -> Result<(), TransferError> {
         if !request.destination.is_absolute() {
             return Err(invalid("Destination must be an absolute path"));
         }

@@ -5,10 +5,7 @@ use std::{path::Path, sync::Arc};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, SandboxId, Statuses};
 
-use super::{
-    NAME,
-    launch::{Fate, cannot_start, keep, link_to},
-};
+use super::launch::{Fate, cannot_start, keep, link_to};
 use crate::{
     VariableStore,
     directory::RunDirectory,
@@ -25,6 +22,7 @@ pub(super) async fn find(
     kind: &Path,
     sandbox: SandboxId,
     variables: VariableStore,
+    runtime: &'static str,
 ) -> Result<Parts, RuntimeError> {
     let missing = || RuntimeError::NotFound {
         sandbox: sandbox.clone(),
@@ -48,7 +46,7 @@ pub(super) async fn find(
     tokio::spawn(keep(keeper, directory, Server::found(process), fate));
     Ok(Parts {
         id: sandbox,
-        runtime: NAME,
+        runtime,
         workspace: record.workspace,
         timeout: record.timeout,
         variables,

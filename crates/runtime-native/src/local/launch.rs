@@ -15,11 +15,12 @@ use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
 use super::NAME;
 use crate::{
-    LocalOptions, NativeOptions, ServerLifetime,
+    LocalOptions, NativeOptions, ServerLifetime, Walls,
     cli::new_id,
     directory::RunDirectory,
     life::{self, Farewell, Keeper, Life},
     link::Link,
+    native, notice,
     process::ProcessIdentity,
     record::{Record, RecordedLifetime},
     server::{self, Order, Server, Tether},
@@ -34,6 +35,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Launcher {
     pub(super) options: NativeOptions,
     pub(super) local: LocalOptions,
+    pub(super) walls: Option<Walls>,
 }
 
 /// An executor that is ready. Dropping it closes it.
@@ -58,8 +60,20 @@ pub(super) struct Fate {
 }
 
 impl Launcher {
+    /// The runtime's name.
+    pub(super) fn name(&self) -> &'static str {
+        if self.walls.is_some() { native::NAME } else { NAME }
+    }
+
+    /// Says that nothing is isolated, when that is so.
+    pub(super) fn tell_once(&self) {
+        if self.walls.is_none() {
+            notice::tell_once();
+        }
+    }
+
     pub(super) fn directory(&self) -> PathBuf {
-        self.options.state_dir.join(NAME)
+        self.options.state_dir.join(self.name())
     }
 
     /// Starts an executor for a sandbox and tells of it.
@@ -92,7 +106,7 @@ impl Launcher {
         variables: &Variables,
         fate: Arc<Fate>,
     ) -> Result<(Started, server::Readiness), RuntimeError> {
-        let id = new_id(NAME);
+        let id = new_id(self.name());
         let mut directory = RunDirectory::create(&self.directory(), &id).map_err(cannot_start)?;
         let workspace = match workspace {
             Some(path) => std::fs::create_dir_all(path)
@@ -113,6 +127,7 @@ impl Launcher {
             sandbox: &id,
             variables,
             tether,
+            walls: self.walls,
         })
         .map_err(cannot_start)?;
         if tether == Tether::Free {
@@ -122,7 +137,7 @@ impl Launcher {
         let started = Started {
             link: link_to(&spawned.socket, &spawned.key)?,
             id,
-            workspace,
+            workspace: if self.walls.is_some() { native::WORKSPACE.into() } else { workspace },
             life,
             fate: Arc::clone(&fate),
             directory: directory.path().to_owned(),

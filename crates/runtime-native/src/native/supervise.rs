@@ -22,9 +22,10 @@ use rustix::{
     process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 use zareba_confine::{
-    Bounds, CgroupError, Confined, Demand, Group, Hooks, Host, Identity, LaunchError, LeafLimits,
-    Limits, MemoryCap, Network, OomScope, PathPolicy, Permissions, Policy, Program, Reach,
-    ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step, drop_all_capabilities, launch,
+    Bounds, Confined, Hooks, Identity, LaunchError, MemoryCap, Network, PathPolicy, Permissions,
+    Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
+    cgroup::{CgroupError, Demand, Group, Host, LeafLimits, Limits, OomScope},
+    drop_all_capabilities, launch,
 };
 
 use super::view::{self, HOME, Places, USER, WORKSPACE, WorkspaceMode};
@@ -45,6 +46,10 @@ const SHM_CAP: MemoryCap = MemoryCap { bytes: 256 * 1024 * 1024, inodes: 10_000 
 
 /// How long what is left of a sandbox may take to be gone.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Where the new root is put together: a directory that everyone can enter and that nothing
+/// inside comes from.
+const STAGE: &str = "/sys";
 
 /// Where programs are inside.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -129,7 +134,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     let policy = Policy {
         hostname: "sandbox".to_owned(),
         identity,
-        stage: supervision.directory.join("stage"),
+        stage: PathBuf::from(STAGE),
         entries,
         tmp: TMP_CAP,
         shm: SHM_CAP,
@@ -161,15 +166,16 @@ fn choose_identity() -> Identity {
 
 /// The sandbox's user must reach its layers, and nothing else of ours.
 fn make_places(directory: &Path, identity: Identity) -> io::Result<Places> {
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o711))?;
     let make = |name: &str| {
         let path = directory.join(name);
         fs::create_dir(&path)?;
         std::os::unix::fs::chown(&path, Some(identity.uid_outside), Some(identity.gid_outside))?;
         Ok::<_, io::Error>(path)
     };
-    make("stage")?;
-    Ok(Places { files: make("files")?, upper: make("upper")?, work: make("work")?, empty: make("empty")? })
+    let places = Places { files: make("files")?, layer: make("layer")?, empty: make("empty")? };
+    make("layer/upper")?;
+    make("layer/work")?;
+    Ok(places)
 }
 
 fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
@@ -201,7 +207,8 @@ fn start(supervision: &Supervision, policy: &Policy, group: &Group) -> Result<Co
         let rules = Ruleset::prepare(&paths())
             .and_then(|rules| rules.allow_program(executable.as_fd()))
             .and_then(Ruleset::enforce);
-        rules.map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
+        // Enforced in full at the ABI of this kernel, or this is an error.
+        let _report = rules.map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
         filter.install().map_err(|error| failed(Step::Seccomp, error.raw_os_error()))
     };
     let admit = |pid: i32| match Pid::from_raw(pid) {

@@ -46,9 +46,7 @@ pub(crate) struct Places {
     /// Where its generated files are.
     pub(crate) files: PathBuf,
     /// Where changes to the workspace go.
-    pub(crate) upper: PathBuf,
-    /// overlayfs' scratch directory.
-    pub(crate) work: PathBuf,
+    pub(crate) layer: PathBuf,
     /// An empty directory.
     pub(crate) empty: PathBuf,
 }
@@ -143,8 +141,7 @@ fn workspace_kind(
 fn overlay(places: &Places, lower: &Path) -> io::Result<EntryKind> {
     Ok(EntryKind::Overlay {
         lower: vec![lower.to_owned()],
-        upper: places.upper.clone(),
-        work: places.work.clone(),
+        layer: places.layer.clone(),
         owner: owner_of(lower)?,
     })
 }

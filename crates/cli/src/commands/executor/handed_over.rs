@@ -3,8 +3,8 @@
 
 use std::{
     fs::File,
-    io::{self, Write as _},
-    os::fd::OwnedFd,
+    io::{self, Read as _, Write as _},
+    os::{fd::OwnedFd, unix::net::UnixListener},
     thread,
 };
 
@@ -31,6 +31,24 @@ pub(super) struct ReadySignal(File);
 /// A descriptor that stays open as long as somebody wants us.
 #[derive(Debug)]
 pub(super) struct Lifeline(OwnedFd);
+
+/// The longest key worth reading.
+const KEY_MAX_BYTES: u64 = 4096;
+
+/// A socket that listens already.
+pub(super) fn listener(number: u16) -> Result<UnixListener, Failure> {
+    Ok(UnixListener::from(take(number, "--listen-fd")?))
+}
+
+/// A key that was written to a pipe.
+pub(super) fn key(number: u16) -> Result<String, Failure> {
+    let mut key = String::new();
+    File::from(take(number, "--key-fd")?)
+        .take(KEY_MAX_BYTES)
+        .read_to_string(&mut key)
+        .or_fail(Exit::Start, "cannot read the session key")?;
+    Ok(key)
+}
 
 impl ReadySignal {
     pub(super) fn take(number: u16) -> Result<Self, Failure> {

@@ -8,7 +8,7 @@ use zareba_wire::{
     server::{BindError, OpenAccess, Server, ServerLimits, ServerOptions},
 };
 
-use super::stopping::DRAIN;
+use super::{handed_over, stopping::DRAIN};
 use crate::{
     arguments::ExecutorArguments,
     exit::Exit,
@@ -21,12 +21,25 @@ pub(super) fn bind(
     arguments: &ExecutorArguments,
     settings: &ExecutorSettings,
 ) -> Result<Server, Failure> {
-    let session_key = session_key(settings)?;
+    let session_key = session_key(arguments, settings)?;
     let open_access = if arguments.ours.allow_network_without_key {
         OpenAccess::Acknowledged
     } else {
         OpenAccess::LoopbackOnly
     };
+    let limits = ServerLimits {
+        drain: DRAIN,
+        ..ServerLimits::default()
+    };
+    if let Some(number) = arguments.ours.supervised.listen_fd {
+        let options = ServerOptions {
+            session_key,
+            open_access,
+            limits,
+        };
+        let listener = handed_over::listener(number)?;
+        return Server::adopt(listener, options).map_err(|error| refused(&error));
+    }
     let guarded = session_key.is_some() || open_access == OpenAccess::Acknowledged;
     let endpoint = match (&arguments.ours.unix, arguments.port) {
         (Some(path), _) => Endpoint::Unix(path.clone()),
@@ -43,10 +56,6 @@ pub(super) fn bind(
     if session_key.is_none() {
         say_who_may_come(&endpoint, open_access);
     }
-    let limits = ServerLimits {
-        drain: DRAIN,
-        ..ServerLimits::default()
-    };
     let options = ServerOptions {
         session_key,
         open_access,
@@ -55,11 +64,19 @@ pub(super) fn bind(
     Server::bind(&endpoint, options).map_err(|error| refused(&error))
 }
 
-fn session_key(settings: &ExecutorSettings) -> Result<Option<SessionKey>, Failure> {
-    let key = settings.session_api_key.as_ref();
-    key.map(|key| SessionKey::new(key.expose()))
-        .transpose()
-        .or_fail(Exit::Configuration, "cannot use SESSION_API_KEY")
+fn session_key(
+    arguments: &ExecutorArguments,
+    settings: &ExecutorSettings,
+) -> Result<Option<SessionKey>, Failure> {
+    let key = match arguments.ours.supervised.key_fd {
+        Some(number) => Some(SessionKey::new(&handed_over::key(number)?)),
+        None => settings
+            .session_api_key
+            .as_ref()
+            .map(|key| SessionKey::new(key.expose())),
+    };
+    key.transpose()
+        .or_fail(Exit::Configuration, "cannot use the session key")
 }
 
 /// Without a key it must be clear who can reach us.

@@ -301,7 +301,10 @@ async fn a_failure_on_the_way_is_the_last_thing_the_reader_gets() {
         path: path.clone(),
         format: Tar,
     };
-    let mut stream = Transfers::new(Owner::Ourselves).download(request).await.unwrap();
+    let mut stream = Transfers::new(Owner::Ourselves)
+        .download(request)
+        .await
+        .unwrap();
     let mut next =
         async || std::future::poll_fn(|context| stream.as_mut().poll_next(context)).await;
     next().await.unwrap().unwrap();

@@ -154,7 +154,10 @@ async fn a_link_is_replaced_by_an_upload_and_not_written_through() {
         assert_eq!(fs::read_to_string(walls.at(name)).unwrap(), "mine");
     }
     assert_eq!(snapshot(&walls.at("out")).len(), 1);
-    assert_eq!(fs::read_to_string(walls.at("out/secret")).unwrap(), "secret");
+    assert_eq!(
+        fs::read_to_string(walls.at("out/secret")).unwrap(),
+        "secret"
+    );
 }
 
 #[tokio::test]
@@ -194,7 +197,10 @@ async fn transfers_inside_go_on_as_usual() {
         support::upload(copy.path(), "x.tar", Unpack, &archive)
             .await
             .unwrap();
-        assert_eq!(fs::read_to_string(copy.path().join("file")).unwrap(), "inside");
+        assert_eq!(
+            fs::read_to_string(copy.path().join("file")).unwrap(),
+            "inside"
+        );
     }
 }
 

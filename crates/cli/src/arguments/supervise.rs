@@ -1,0 +1,61 @@
+//! `zareba supervise`: how a runtime starts a sandbox. Not for people.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+
+/// Keep one sandbox with an executor in it
+#[derive(Args, Debug)]
+#[command(hide = true)]
+pub(crate) struct SuperviseArguments {
+    /// The sandbox's name
+    #[arg(long)]
+    pub(crate) id: String,
+    /// The sandbox's private directory outside
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Where the executor is reached
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix: PathBuf,
+    /// A directory to work in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// How that directory appears
+    #[arg(long, value_name = "MODE", default_value = "copy-on-write")]
+    pub(crate) workspace_mode: ModeArgument,
+    /// What can be reached
+    #[arg(long, value_name = "NETWORK", default_value = "none")]
+    pub(crate) network: NetworkArgument,
+    /// Bytes of memory
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory: u64,
+    /// Processes and threads
+    #[arg(long, value_name = "N")]
+    pub(crate) pids: u32,
+    /// Thousandths of a processor
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu_millis: u32,
+    /// End the sandbox when standard input reaches its end
+    #[arg(long)]
+    pub(crate) lifeline: bool,
+    /// More arguments for the executor
+    #[arg(last = true)]
+    pub(crate) executor: Vec<OsString>,
+}
+
+/// How a directory appears as the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArgument {
+    // Not documentation, which clap would print as a list.
+    CopyOnWrite,
+    ReadWrite,
+    ReadOnly,
+}
+
+/// What can be reached over the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetworkArgument {
+    // Not documentation, which clap would print as a list.
+    None,
+    Host,
+}

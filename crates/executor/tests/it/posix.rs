@@ -1,0 +1,193 @@
+//! Shells that are no bash: what they can do, they do as well.
+
+use std::{os::unix::fs::symlink, path::Path};
+
+use tempfile::TempDir;
+
+use crate::place::{LONG, Place, blocking, exit_code, metadata};
+
+struct PosixPlace {
+    place: Place,
+    _programs: TempDir,
+}
+
+/// An executor whose shell is `program` under the name `name`.
+async fn posix(program: &str, name: &str) -> PosixPlace {
+    assert!(
+        Path::new(program).exists(),
+        "{program} is needed for this test"
+    );
+    let programs = tempfile::tempdir().unwrap();
+    let link = programs.path().join(name);
+    symlink(program, &link).unwrap();
+    let place = Place::with(|options| options.shell = Some(link)).await;
+    PosixPlace {
+        place,
+        _programs: programs,
+    }
+}
+
+/// What every shell can do.
+async fn check(place: &Place) {
+    let steps = [
+        ("echo hello", "hello", 0),
+        ("false", "", 1),
+        ("echo $?", "1", 0),
+        (
+            "x=1; f() { echo \"f $1\"; return 4; }; alias say='echo said'",
+            "",
+            0,
+        ),
+        ("echo $x; f y", "1\nf y", 4),
+        ("say so", "said so", 0),
+        ("cat <<EOF | tr a-z A-Z\none $x\nEOF", "ONE 1", 0),
+        ("for i in 1 2; do\n  echo $i\ndone", "1\n2", 0),
+        (
+            "echo a\\;b 'it'\\''s' \"\ttab\" | tr '\\t' T",
+            "a;b it's Ttab",
+            0,
+        ),
+        ("echo héllo 世界 🎉", "héllo 世界 🎉", 0),
+        ("set -x; true", "", 0),
+        ("set +x", "", 0),
+        ("env | grep -c -i zareba", "0", 1),
+    ];
+    for (command, content, code) in steps {
+        let observation = place.run(command).await;
+        assert_eq!(exit_code(&observation), code, "{observation:?}");
+        if !command.contains("set ") {
+            assert_eq!(observation.content, content, "{command}");
+        }
+        assert!(!observation.content.contains("zareba"), "{observation:?}");
+    }
+    assert_eq!(exit_code(&place.run("nonexistent_command").await), 127);
+    assert_eq!(exit_code(&place.run("echo 'unterminated").await), 2);
+    assert_eq!(
+        place.run("cd /usr").await,
+        place.ended_in(Path::new("/usr"), "cd /usr", "", 0)
+    );
+    check_keys_and_ends(place).await;
+}
+
+async fn check_keys_and_ends(place: &Place) {
+    place.start("echo here; sleep 1000", "here").await;
+    assert_eq!(exit_code(&place.input("C-c").await), 130);
+    place.start("cat; echo after", "").await;
+    assert_eq!(place.input("C-d").await.content, "after");
+    place.start("read line; echo \"got $line\"", "").await;
+    assert_eq!(place.input("words").await.content, "got words");
+    place.start("echo here; sleep 1000", "here").await;
+    assert_eq!(exit_code(&place.input("C-z").await), 148);
+    assert!(place.text("jobs").await.contains("Stopped"));
+    let big = "x".repeat(1024 * 1024);
+    assert_eq!(
+        place.text(&format!("x={big}; echo ${{#x}}")).await,
+        "1048576"
+    );
+    let ended = place.run("exit 6").await;
+    assert_eq!(
+        (exit_code(&ended), metadata(&ended).shell_restarted),
+        (6, true)
+    );
+    assert_eq!(place.text("echo \"<$x>\"; pwd").await, "<>\n/usr");
+}
+
+/// Ctrl-C at any moment loses no command.
+async fn check_races(place: &Place) {
+    for round in 0..100u32 {
+        let seconds = f64::from(round % 10) / 2000.0;
+        let first = place
+            .event(blocking("sleep 0.002").with_timeout(seconds))
+            .await;
+        if exit_code(&first) == -1 {
+            place.input("C-c").await;
+        }
+        let observation = place.run(&format!("echo mark{round}; (exit 9)")).await;
+        assert_eq!(exit_code(&observation), 9, "{observation:?}");
+        assert!(
+            observation.content.ends_with(&format!("mark{round}")),
+            "{observation:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn dash_is_driven() {
+    let posix = posix("/bin/dash", "dash").await;
+    check(&posix.place).await;
+    check_races(&posix.place).await;
+}
+
+#[tokio::test]
+async fn busybox_is_driven_when_there_is_no_bash() {
+    let posix = posix("/bin/busybox", "sh").await;
+    check(&posix.place).await;
+    check_races(&posix.place).await;
+}
+
+#[tokio::test]
+async fn without_bash_in_the_search_path_sh_is_found() {
+    let programs = tempfile::tempdir().unwrap();
+    symlink("/bin/busybox", programs.path().join("sh")).unwrap();
+    symlink("/bin/busybox", programs.path().join("cat")).unwrap();
+    let place = Place::with(|options| {
+        let path = programs.path().as_os_str().to_owned();
+        for (name, value) in &mut options.environment {
+            if name == "PATH" {
+                value.clone_from(&path);
+            }
+        }
+    })
+    .await;
+    assert_eq!(place.text("echo $0 | cat").await, "sh");
+}
+
+#[tokio::test]
+async fn bash_under_the_name_of_sh_is_driven_as_a_posix_shell() {
+    let posix = posix("/bin/bash", "sh").await;
+    check_keys_and_ends_in_usr(&posix.place).await;
+}
+
+async fn check_keys_and_ends_in_usr(place: &Place) {
+    place.run("cd /usr").await;
+    check_keys_and_ends(place).await;
+}
+
+#[tokio::test]
+async fn a_shell_that_is_not_there_is_named() {
+    let options = |shell: &str| {
+        let home = tempfile::tempdir().unwrap();
+        let user = zareba_executor::User::current().unwrap();
+        zareba_executor::ExecutorOptions {
+            working_dir: home.path().join("w"),
+            environment: zareba_executor::shell_environment(
+                [("PATH".into(), "/nowhere".into())],
+                [],
+                &user,
+            ),
+            user,
+            shell: (!shell.is_empty()).then(|| shell.into()),
+            no_change_timeout: LONG,
+            timeout: LONG,
+            scope: zareba_executor::FileScope::WholeFilesystem,
+            linting: zareba_executor::Linting::Off,
+            state_dir: None,
+        }
+    };
+    let error = zareba_executor::Executor::start(options(""))
+        .await
+        .unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        cause,
+        "cannot find a shell: neither `bash` nor `sh` is in the search path `/nowhere`"
+    );
+    let error = zareba_executor::Executor::start(options("/bin/false"))
+        .await
+        .unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(
+        cause.starts_with("the shell `/bin/false` ended before it was ready"),
+        "{cause}"
+    );
+}
