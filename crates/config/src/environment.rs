@@ -12,7 +12,8 @@ use crate::setting::Dialect;
 
 /// Variables with our prefix that are no settings, and so are left alone here. A name that ends
 /// in `*` stands for all names that begin like it.
-pub const RESERVED_VARIABLES: [&str; 5] = [
+pub const RESERVED_VARIABLES: [&str; 6] = [
+    "ZAREBA_BIN",
     "ZAREBA_CONFIG",
     "ZAREBA_LOG",
     "ZAREBA_URL",

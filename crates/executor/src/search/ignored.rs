@@ -16,7 +16,7 @@ use ignore::{
     Match,
     gitignore::{Gitignore, GitignoreBuilder},
 };
-use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::files::{Links, READING, Reach, open_beneath};
 
@@ -44,9 +44,11 @@ impl Rules {
     pub(super) fn above(directory: &Path, reach: &Reach) -> Self {
         let mut reached = Vec::new();
         for above in directory.ancestors().skip(1) {
-            match reach.open(above, READING | OFlags::DIRECTORY) {
+            match reach.open_directory(above) {
                 Ok(opened) => reached.push((above, opened)),
-                Err(_) => break,
+                Err(Errno::XDEV) => break,
+                // Nothing is known of this one, which says nothing of those above.
+                Err(_) => {}
             }
         }
         let mut rules = Self::default();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::place::{Place, exit_code, metadata};
+use crate::place::{Place, SLEEPER, exit_code, metadata};
 
 /// The next commands are what they should be.
 async fn check_usable(place: &Place) {
@@ -67,23 +67,15 @@ async fn tracing_and_verbosity_show_the_commands_and_nothing_of_ours() {
 #[tokio::test]
 async fn options_that_make_shells_strict_do_not_end_them_on_our_account() {
     let place = Place::new().await;
-    for command in [
-        "set -u; true",
-        "set -e; true",
-        "set -o pipefail",
-        "set -E; set -T",
-        "set -f",
-        "set -o posix",
-    ] {
-        assert_eq!(exit_code(&place.run(command).await), 0);
-        assert_eq!(place.text("echo fine").await, "fine");
+    for option in ["-u", "-e", "-E", "-T", "-f", "-eu", "-o pipefail", "-o posix", "-euo pipefail"] {
+        assert_eq!(place.text(&format!("set {option}")).await, "", "{option}");
+        assert_eq!(place.text("echo fine").await, "fine", "{option}");
+        assert_eq!(place.text("false || true").await, "", "{option}");
+        assert_eq!(place.text(&format!("set {}", option.replace('-', "+"))).await, "", "{option}");
     }
-    assert_eq!(
-        place.run("echo $undefined").await,
-        place.ended("echo $undefined", "bash: undefined: unbound variable", 1)
-    );
-    assert_eq!(place.text("echo $-").await.contains('e'), true);
-    assert_eq!(place.text("set +e +u +E +T +f; set +o posix").await, "");
+    place.run("set -u").await;
+    assert_eq!(place.run("echo $undefined").await, place.ended("echo $undefined", "bash: undefined: unbound variable", 1));
+    assert_eq!(place.text("set +u; echo kept").await, "kept");
     check_usable(&place).await;
 }
 
@@ -144,7 +136,7 @@ async fn traps_run_and_do_not_get_in_the_way() {
         .run("trap 'echo usr1' USR1; trap '' INT; trap 'echo bye' EXIT")
         .await;
     assert_eq!(place.text("kill -USR1 $$; true").await, "usr1");
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     // Ctrl-C is ignored by the shell and by what it runs, as it asked for.
     assert_eq!(
         exit_code(

@@ -1,8 +1,8 @@
 //! Input for running programs, and keys.
 
-use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand};
+use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand, ShellName};
 
-use crate::place::{BELOW, Place, exit_code, running, silent};
+use crate::place::{BELOW, LONG, Place, SLEEPER, exit_code, running, silent};
 
 #[tokio::test]
 async fn a_line_reaches_the_program_and_its_echo_is_not_shown() {
@@ -74,7 +74,7 @@ async fn a_program_that_reads_keys_gets_a_line_of_any_length() {
 #[tokio::test]
 async fn ctrl_c_interrupts() {
     let place = Place::new().await;
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     assert_eq!(
         place.input("C-c").await,
         place.pressed("C-c", "here\n^C", 130)
@@ -99,7 +99,7 @@ async fn ctrl_c_interrupts() {
 #[tokio::test]
 async fn ctrl_c_works_without_saying_that_it_is_input() {
     let place = Place::new().await;
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     assert_eq!(
         place.event(Action::Run(RunCommand::new("C-c"))).await,
         place.pressed("C-c", "here\n^C", 130)
@@ -127,9 +127,9 @@ async fn ctrl_d_ends_the_input_and_at_an_idle_shell_nothing() {
 #[tokio::test]
 async fn ctrl_z_stops_and_the_job_can_be_taken_up_again() {
     let place = Place::new().await;
-    place.start("echo here; sleep 1000", "here").await;
-    let stopped = "here\n^Z\n[1]+  Stopped                 sleep 1000";
-    assert_eq!(place.input("C-z").await, place.pressed("C-z", stopped, 148));
+    place.start(SLEEPER, "here").await;
+    let stopped = format!("here\n^Z\n[1]+  Stopped                 {SLEEPER}");
+    assert_eq!(place.input("C-z").await, place.pressed("C-z", &stopped, 148));
     assert_eq!(
         place.text("jobs").await,
         "[1]+  Stopped                 sleep 1000"
@@ -144,7 +144,7 @@ async fn ctrl_z_stops_and_the_job_can_be_taken_up_again() {
 #[tokio::test]
 async fn ctrl_backslash_quits_and_other_keys_reach_the_program() {
     let place = Place::new().await;
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     let observation = place.input("C-\\").await;
     assert_eq!(exit_code(&observation), 131, "{observation:?}");
     place
@@ -181,10 +181,14 @@ async fn named_keys_are_pressed_and_followed_by_enter() {
 #[tokio::test]
 async fn a_key_that_comes_too_late_is_not_sent_and_the_end_is_told() {
     let place = Place::new().await;
+    let mut stream = place.executor.follow(&ShellName::default()).await.unwrap();
     // The mark comes a good while after the command's end, from a background job.
-    place
-        .start("echo one; (sleep 0.3; echo mark) & (exit 4)", "mark")
-        .await;
+    place.start("echo one; (sleep 0.3; echo mark) & (exit 4)", "").await;
+    let mut seen = String::new();
+    while !seen.contains("mark") {
+        let chunk = tokio::time::timeout(LONG, stream.recv()).await.unwrap().unwrap();
+        seen.push_str(&String::from_utf8_lossy(&chunk));
+    }
     let observation = place.input("C-c").await;
     let content = observation.content.clone();
     let pid: i64 = content

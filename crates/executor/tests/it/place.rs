@@ -28,6 +28,9 @@ pub(crate) const ADVICE: &str = "You may wait longer to see additional output by
     \"C-z\", \"C-d\") to interrupt/kill the previous command before sending your new command, or use \
     the timeout parameter in execute_bash for future commands.";
 
+/// Says `here` when keys reach it. Bash itself would miss a key between two commands.
+pub(crate) const SLEEPER: &str = "sh -c 'echo here; exec sleep 1000'";
+
 pub(crate) const BELOW: &str = "[Below is the output of the previous command.]\n";
 
 /// An executor with a working directory, a home and a program named `python` of its own.

@@ -4,7 +4,7 @@ use std::{os::unix::fs::symlink, path::Path};
 
 use tempfile::TempDir;
 
-use crate::place::{LONG, Place, blocking, exit_code, metadata};
+use crate::place::{LONG, Place, SLEEPER, blocking, exit_code, metadata};
 
 struct PosixPlace {
     place: Place,
@@ -70,15 +70,16 @@ async fn check(place: &Place) {
 }
 
 async fn check_keys_and_ends(place: &Place) {
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     assert_eq!(exit_code(&place.input("C-c").await), 130);
     place.start("cat; echo after", "").await;
     assert_eq!(place.input("C-d").await.content, "after");
     place.start("read line; echo \"got $line\"", "").await;
     assert_eq!(place.input("words").await.content, "got words");
-    place.start("echo here; sleep 1000", "here").await;
+    place.start(SLEEPER, "here").await;
     assert_eq!(exit_code(&place.input("C-z").await), 148);
     assert!(place.text("jobs").await.contains("Stopped"));
+    place.run("kill -9 %1; wait").await;
     let big = "x".repeat(1024 * 1024);
     assert_eq!(
         place.text(&format!("x={big}; echo ${{#x}}")).await,

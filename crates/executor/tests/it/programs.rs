@@ -82,7 +82,7 @@ async fn a_program_that_asks_for_the_cursor_gets_an_answer() {
 #[tokio::test]
 async fn a_shell_within_the_shell_takes_input_until_it_ends() {
     let place = Place::new().await;
-    place.start("bash --norc", "$").await;
+    place.start("PS1='inner> ' bash --norc", "inner> ").await;
     let inner = place.event(typed("echo inner $((40 + 2)); cd /")).await;
     assert!(inner.content.contains("inner 42"), "{inner:?}");
     assert_eq!(exit_code(&place.input("exit 3").await), 3);

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use serde_json::Value;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 
-use crate::place::{Place, exit_code};
+use crate::place::{Place, SLEEPER, exit_code};
 
 /// A recording: the action that was sent and the observation that came back.
 fn recording(name: &str) -> (ActionEvent, Value) {
@@ -69,15 +69,14 @@ async fn commands_before_any_background_job_are_answered_as_recorded() {
     }
     place.start("cat", "").await;
     replay(&place, "ctrl_d", -1).await;
-    place.start("sleep 30", "").await;
+    // Time enough for the shell to start it.
+    place.run_for(0.5, "sleep 30").await;
     replay(&place, "ctrl_z", -1).await;
 }
 
 #[tokio::test]
 async fn commands_after_a_background_job_are_answered_as_recorded() {
     let place = Place::new().await;
-    // The number of the job's process is known only afterwards, so it is asked for and the
-    // recording played against a second job of the same kind in a new shell.
     let (action, answer) = recording("background_job");
     let observation = place.event(action).await;
     let pid = crate::place::metadata(&observation).pid;
@@ -88,7 +87,8 @@ async fn commands_after_a_background_job_are_answered_as_recorded() {
     for name in ["heredoc", "hidden", "unicode"] {
         replay(&place, name, pid).await;
     }
-    place.start("sleep 1000", "").await;
+    place.start(SLEEPER, "here").await;
+    assert_eq!(place.run_for(0.0, "").await.content, "here");
     replay(&place, "ctrl_c", pid).await;
 }
 

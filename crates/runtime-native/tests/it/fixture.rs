@@ -7,8 +7,10 @@ use tokio::sync::mpsc;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ObservationKind, RunCommand, RuntimeStatus};
 use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_confine::Network;
 use zareba_runtime_native::{
-    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, ServerLifetime, VariableStore,
+    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime, Usage,
+    VariableStore, Walls, WorkspaceMode,
 };
 use zareba_testkit::{conformance::Backend, traces};
 
@@ -42,7 +44,7 @@ impl<R: Runtime> Backend for Fixture<R> {
 
 pub(crate) fn leftovers(state: &TempDir) -> Vec<String> {
     let mut found = traces::processes(&state.path().display().to_string());
-    for kind in ["cli", "local"] {
+    for kind in ["cli", "local", "native"] {
         let entries = traces::entries(&state.path().join(kind));
         found.extend(entries.into_iter().filter(|path| !path.ends_with("/.lock")));
     }
@@ -92,6 +94,25 @@ pub(crate) fn local_in(state: Arc<TempDir>, local: LocalOptions) -> Fixture<Loca
 
 pub(crate) fn local() -> Fixture<LocalRuntime> {
     local_with(local_options())
+}
+
+/// The sandbox, with a workspace whose changes reach the machine.
+pub(crate) fn native() -> Fixture<NativeRuntime> {
+    native_with(Walls {
+        workspace: WorkspaceMode::ReadWrite,
+        network: Network::None,
+        usage: Usage {
+            memory_bytes: 512 * 1024 * 1024,
+            pids: 256,
+            cpu_millis: 2000,
+        },
+    })
+}
+
+pub(crate) fn native_with(walls: Walls) -> Fixture<NativeRuntime> {
+    let state = state();
+    let runtime = NativeRuntime::new(options(&state), local_options(), walls);
+    Fixture { runtime, state }
 }
 
 pub(crate) fn spec() -> SandboxSpec {

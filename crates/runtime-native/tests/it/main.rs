@@ -1,6 +1,6 @@
-//! The runtimes `cli` and `local` against the conformance suite, and what only they promise.
+//! The runtimes `cli`, `local` and `native` against the conformance suite, and what only they promise.
 //!
-//! `local` needs the `zareba` program: the one that `ZAREBA_BIN` names, or the one that lies
+//! `local` and `native` need the `zareba` program: the one that `ZAREBA_BIN` names, or the one that lies
 //! where cargo puts it. A missing one is a failure.
 #![expect(
     clippy::unwrap_used,
@@ -12,4 +12,5 @@ mod cli;
 mod fixture;
 mod kept;
 mod local;
+mod native;
 mod warm;

@@ -27,6 +27,10 @@ const LAYERS: &[Layer] = &[
         may_use: &[],
     },
     Layer {
+        name: "confine",
+        may_use: &[],
+    },
+    Layer {
         name: "wire",
         may_use: &["protocol"],
     },
@@ -45,7 +49,7 @@ const LAYERS: &[Layer] = &[
     // `wire` because the `local` runtime is a client of the executor that it starts.
     Layer {
         name: "runtime-native",
-        may_use: &["protocol", "wire", "executor", "runtime"],
+        may_use: &["protocol", "confine", "wire", "executor", "runtime"],
     },
     Layer {
         name: "testkit",
@@ -56,6 +60,7 @@ const LAYERS: &[Layer] = &[
         may_use: &[
             "protocol",
             "terminal",
+            "confine",
             "wire",
             "config",
             "executor",

@@ -16,7 +16,7 @@ const PRIVATE_DIRECTORIES: &[&str] = &[
 const HOMES: &[&str] = &[concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
 /// Users whose home may be named: the one of the wire contract, and the made-up one of examples.
-const KNOWN_USERS: &[&str] = &["openhands", "user"];
+const KNOWN_USERS: &[&str] = &["openhands", "user", "agent"];
 
 /// First labels of hosts that serve packages.
 const MIRROR_LABELS: &[&str] = &[
