@@ -12,6 +12,9 @@ use crate::{
 
 const COMMANDS: usize = 100;
 
+/// Enough to see what the pages cost that all of them share.
+const COMPANY: usize = 8;
+
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let goal = Goal::AtMost(Quantity::mebibytes(3.0));
     let executor = Executor::start(&setting.program, Transport::Tcp)?;
@@ -29,6 +32,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     }
     let shell_resident = Quantity::Bytes(shell_resident);
     executor.stop()?;
+    let in_company = in_company(setting)?;
     let mut rows = vec![
         Row::new("executor idle, PSS", fresh.proportional)
             .goal(goal)
@@ -37,6 +41,12 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
             .goal(goal)
             .beside("RSS of its bash", shell_resident),
         Row::new("of that anonymous, thus not shared", used.anonymous),
+        Row::new(
+            format!("executor idle, PSS of one of {COMPANY}"),
+            in_company,
+        )
+        .goal(goal)
+        .beside("RSS of its bash", shell_resident),
     ];
     rows.push(match setting.peer() {
         Ok(peer) => Row::new("executor idle, PSS, beside SWE-ReX", used.proportional)
@@ -44,4 +54,19 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         Err(why) => Row::absent("executor idle, PSS, beside SWE-ReX", why.clone()),
     });
     Ok(rows)
+}
+
+/// The mean of several executors that run at once.
+fn in_company(setting: &Setting) -> anyhow::Result<Quantity> {
+    let executors = (0..COMPANY)
+        .map(|_| Executor::start(&setting.program, Transport::Tcp))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut sum = 0.0;
+    for executor in &executors {
+        sum += proc::memory(executor.pid())?.proportional.amount();
+    }
+    for executor in executors {
+        executor.stop()?;
+    }
+    Ok(Quantity::Bytes(sum / COMPANY as f64))
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use tokio::{runtime, time::timeout};
-use zareba_confine::Network;
 use zareba_config::{Configuration, FileScope as ScopeSetting, RuntimeKind, Settings};
+use zareba_confine::Network;
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::{
@@ -128,7 +128,11 @@ fn backend(
     match settings.runtime.kind {
         RuntimeKind::Cli => Ok(Arc::new(CliRuntime::new(options))),
         RuntimeKind::Local => Ok(Arc::new(LocalRuntime::new(options, local(settings)?))),
-        RuntimeKind::Native => Ok(Arc::new(NativeRuntime::new(options, local(settings)?, WALLS))),
+        RuntimeKind::Native => Ok(Arc::new(NativeRuntime::new(
+            options,
+            local(settings)?,
+            WALLS,
+        ))),
         other => Err(Failure::new(
             Exit::Start,
             format!(
@@ -136,7 +140,7 @@ fn backend(
                 other.as_str()
             ),
         )
-        .hint("use `--runtime cli` or `--runtime local`; neither isolates")),
+        .hint("use `--runtime native`, or `cli` or `local`, which do not isolate")),
     }
 }
 

@@ -61,7 +61,7 @@ pub use settings::{
     ExecutorSettings, FileScope, FileSettings, LocalSettings, RuntimeKind, RuntimeSettings,
     SandboxVariables, Settings, ShellSettings, openhands,
 };
-#[cfg(target_os = "linux")]
-pub use wipe::wipe_keys;
 pub use show::Row;
 pub use value::Value;
+#[cfg(target_os = "linux")]
+pub use wipe::wipe_keys;

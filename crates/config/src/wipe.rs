@@ -42,7 +42,9 @@ fn values_of(block: &[u8], names: &[&str]) -> Vec<(usize, usize)> {
     let mut offset = 0;
     for entry in block.split(|&byte| byte == 0) {
         let name = names.iter().find(|name| {
-            entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+            entry
+                .strip_prefix(name.as_bytes())
+                .is_some_and(|rest| rest.starts_with(b"="))
         });
         if let Some(name) = name {
             found.push((offset + name.len() + 1, entry.len() - name.len() - 1));

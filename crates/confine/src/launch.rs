@@ -75,13 +75,22 @@ pub struct LaunchError {
 }
 
 fn on(object: &str) -> String {
-    if object.is_empty() { String::new() } else { format!(" (`{object}`)") }
+    if object.is_empty() {
+        String::new()
+    } else {
+        format!(" (`{object}`)")
+    }
 }
 
 impl LaunchError {
     /// A step that failed before the launch.
     pub fn of(step: Step, errno: Option<i32>) -> Self {
-        Failure { step, errno: errno.unwrap_or(0), object: String::new() }.into()
+        Failure {
+            step,
+            errno: errno.unwrap_or(0),
+            object: String::new(),
+        }
+        .into()
     }
 }
 
@@ -91,7 +100,11 @@ impl From<Failure> for LaunchError {
             0 => io::ErrorKind::Other.into(),
             errno => io::Error::from_raw_os_error(errno),
         };
-        Self { step: failure.step, object: failure.object, source }
+        Self {
+            step: failure.step,
+            object: failure.object,
+            source,
+        }
     }
 }
 
@@ -99,7 +112,11 @@ impl From<Failure> for LaunchError {
 ///
 /// # Errors
 /// The first step that failed; nothing is left running then.
-pub fn launch(policy: &Policy, program: Program, hooks: &Hooks<'_>) -> Result<Confined, LaunchError> {
+pub fn launch(
+    policy: &Policy,
+    program: Program,
+    hooks: &Hooks<'_>,
+) -> Result<Confined, LaunchError> {
     let prepared = root::prepare(policy)?;
     let (verdict, verdict_inside) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
@@ -110,7 +127,12 @@ pub fn launch(policy: &Policy, program: Program, hooks: &Hooks<'_>) -> Result<Co
     match sys::clone_with((NAMESPACES | network) as u64).at(Step::Namespaces, "")? {
         Side::Child => {
             drop((verdict, mapped));
-            let inside = Inside { policy, program, restrict: hooks.restrict, verdict: verdict_inside };
+            let inside = Inside {
+                policy,
+                program,
+                restrict: hooks.restrict,
+                verdict: verdict_inside,
+            };
             inside.run(prepared, mapped_inside)
         }
         Side::Parent { pid, pidfd } => {
@@ -174,18 +196,33 @@ fn map_identity(pid: i32, identity: Identity) -> Result<(), Failure> {
         // Without this a process could drop a group that denies it something.
         write("setgroups", "deny".to_owned())?;
     }
-    write("gid_map", format!("{} {} 1\n", identity.gid_inside, identity.gid_outside))?;
-    write("uid_map", format!("{} {} 1\n", identity.uid_inside, identity.uid_outside))
+    write(
+        "gid_map",
+        format!("{} {} 1\n", identity.gid_inside, identity.gid_outside),
+    )?;
+    write(
+        "uid_map",
+        format!("{} {} 1\n", identity.uid_inside, identity.uid_outside),
+    )
 }
 
 fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
-    File::from(mapped).write_all(&[1]).at(Step::HandShake, "the child")?;
+    File::from(mapped)
+        .write_all(&[1])
+        .at(Step::HandShake, "the child")?;
     let mut text = Vec::new();
-    File::from(verdict).take(FAILURE_MAX_BYTES).read_to_end(&mut text).at(Step::HandShake, "the child")?;
+    File::from(verdict)
+        .take(FAILURE_MAX_BYTES)
+        .read_to_end(&mut text)
+        .at(Step::HandShake, "the child")?;
     if text.is_empty() {
         return Ok(());
     }
-    let died = || Failure { step: Step::HandShake, errno: 0, object: "the child ended half-way".to_owned() };
+    let died = || Failure {
+        step: Step::HandShake,
+        errno: 0,
+        object: "the child ended half-way".to_owned(),
+    };
     Err(serde_json::from_slice(&text).unwrap_or_else(|_| died()))
 }
 
@@ -200,7 +237,9 @@ struct Inside<'a> {
 impl Inside<'_> {
     /// Never returns: the process ends here, or becomes the first of the sandbox.
     fn run(self, prepared: root::Prepared, mapped: OwnedFd) -> ! {
-        let started = self.set_up(prepared, mapped).and_then(|()| sys::fork().at(Step::Exec, "fork"));
+        let started = self
+            .set_up(prepared, mapped)
+            .and_then(|()| sys::fork().at(Step::Exec, "fork"));
         match started {
             Ok(None) => {
                 let failure = Failure::new(Step::Exec, "", &sys::execute(&self.program));
@@ -223,13 +262,16 @@ impl Inside<'_> {
 
     fn set_up(&self, prepared: root::Prepared, mapped: OwnedFd) -> Result<(), Failure> {
         let mut byte = [0];
-        File::from(mapped).read_exact(&mut byte).at(Step::HandShake, "the parent")?;
+        File::from(mapped)
+            .read_exact(&mut byte)
+            .at(Step::HandShake, "the parent")?;
         become_user(self.policy.identity)?;
         sys::unshare_control_groups().at(Step::Namespaces, "cgroup")?;
         root::enter(self.policy, prepared)?;
         std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
         root::seal_settings()?;
-        rustix::system::sethostname(self.policy.hostname.as_bytes()).at(Step::Hostname, &self.policy.hostname)?;
+        rustix::system::sethostname(self.policy.hostname.as_bytes())
+            .at(Step::Hostname, &self.policy.hostname)?;
         if self.policy.network == Network::None {
             bring_up_loopback()?;
         }
@@ -239,16 +281,25 @@ impl Inside<'_> {
     fn finish(&self) -> Result<(), Failure> {
         let _ = rustix::process::umask(Mode::from_raw_mode(0o022));
         // The supervisor has one thread, which lives as long as it does.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Identity, "")?;
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity, "")?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .at(Step::Identity, "")?;
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .at(Step::Identity, "")?;
         let directory = &self.program.directory;
         rustix::process::chdir(directory).at(Step::Exec, directory.to_string_lossy())?;
-        (self.restrict)().map_err(|RestrictError { step, errno }| Failure { step, errno, object: String::new() })
+        (self.restrict)().map_err(|RestrictError { step, errno }| Failure {
+            step,
+            errno,
+            object: String::new(),
+        })
     }
 }
 
 fn become_user(identity: Identity) -> Result<(), Failure> {
-    let (uid, gid) = (Uid::from_raw(identity.uid_inside), Gid::from_raw(identity.gid_inside));
+    let (uid, gid) = (
+        Uid::from_raw(identity.uid_inside),
+        Gid::from_raw(identity.gid_inside),
+    );
     // Refused without root, where the groups of whoever started us stay, unmapped.
     let _ = rustix::thread::set_thread_groups(&[]);
     rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::Identity, "group")?;
@@ -258,8 +309,13 @@ fn become_user(identity: Identity) -> Result<(), Failure> {
 
 fn bring_up_loopback() -> Result<(), Failure> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .at(Step::Loopback, "socket")?;
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .at(Step::Loopback, "socket")?;
     sys::bring_up(c"lo", &socket).at(Step::Loopback, "lo")
 }
 

@@ -21,7 +21,9 @@ mod sys;
 
 pub use capabilities::{CapabilityError, CapabilityKind, drop_all_capabilities};
 pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
-pub use paths::{Enforcement, LandlockError, LandlockReport, MissingRight, PathPolicy, Reach, Ruleset, TcpPorts};
+pub use paths::{
+    Enforcement, LandlockError, LandlockReport, MissingRight, PathPolicy, Reach, Ruleset, TcpPorts,
+};
 pub use policy::{Access, Entry, EntryKind, Identity, MemoryCap, Network, Ownership, Policy};
 pub use readback::{
     Capabilities, IdMap, IdRange, Ids, NamespaceId, NamespaceKind, Namespaces, ProcessDirectory,

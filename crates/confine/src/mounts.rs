@@ -76,11 +76,17 @@ impl Detached {
 
     /// A device node, which may be used as one but neither executed nor trusted with its set bits.
     pub(crate) fn device(source: &Path) -> io::Result<Self> {
-        Self::tree(source, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)
+        Self::tree(
+            source,
+            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+        )
     }
 
     fn tree(source: &Path, set: MountAttrFlags) -> io::Result<Self> {
-        let attributes = MountAttributes { set: u64::from(set.bits()), ..MountAttributes::default() };
+        let attributes = MountAttributes {
+            set: u64::from(set.bits()),
+            ..MountAttributes::default()
+        };
         Self::with_attributes(source, &attributes)
     }
 
@@ -99,7 +105,10 @@ impl Detached {
         fsconfig_set_string(&context, "size", cap.bytes.to_string())?;
         fsconfig_set_string(&context, "nr_inodes", cap.inodes.to_string())?;
         fsconfig_set_string(&context, "mode", format!("{mode:o}"))?;
-        Self::finish(&context, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV)
+        Self::finish(
+            &context,
+            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+        )
     }
 
     /// Directories under a layer that takes all changes. The layer is thrown away with the
@@ -118,7 +127,10 @@ impl Detached {
         fsconfig_set_string(&context, "workdir", layer.join("work"))?;
         fsconfig_set_flag(&context, "userxattr")?;
         fsconfig_set_flag(&context, "volatile")?;
-        Self::finish(&context, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV)
+        Self::finish(
+            &context,
+            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+        )
     }
 
     /// A fresh `/proc` of the caller's process namespace.
@@ -135,16 +147,24 @@ impl Detached {
         let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&context, "mode", "620")?;
         fsconfig_set_string(&context, "ptmxmode", "666")?;
-        Self::finish(&context, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)
+        Self::finish(
+            &context,
+            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+        )
     }
 
     fn finish(context: &OwnedFd, attributes: MountAttrFlags) -> io::Result<Self> {
         fsconfig_create(context)?;
-        Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+        Ok(Self(fsmount(
+            context,
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            attributes,
+        )?))
     }
 
     fn attach(&self, place: &OwnedFd) -> io::Result<()> {
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         Ok(move_mount(&self.0, "", place, "", flags)?)
     }
 
@@ -198,7 +218,8 @@ impl NewRoot {
 
     fn make_file(&self, inside: &Path) -> io::Result<()> {
         let (parent, name) = self.parent(inside)?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match openat(&parent, name, flags, Mode::from_raw_mode(0o644)) {
             Ok(_) | Err(Errno::EXIST) => Ok(()),
             Err(error) => Err(error.into()),
@@ -249,7 +270,13 @@ impl NewRoot {
 
 fn seal_one(mount: impl AsFd) -> io::Result<()> {
     let set = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
-    set_one_mount_attributes(mount, &MountAttributes { set, ..MountAttributes::default() })
+    set_one_mount_attributes(
+        mount,
+        &MountAttributes {
+            set,
+            ..MountAttributes::default()
+        },
+    )
 }
 
 /// Covers a directory of the present root with an unwritable view of itself.
@@ -270,7 +297,11 @@ fn names(inside: &Path) -> io::Result<Vec<&OsStr>> {
             }
         }
     }
-    if inside.is_absolute() { Ok(names) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    if inside.is_absolute() {
+        Ok(names)
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
 }
 
 /// overlayfs separates directories with colons and takes a backslash as escape.

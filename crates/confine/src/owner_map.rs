@@ -27,7 +27,9 @@ pub(crate) struct OwnerMap(OwnedFd);
 impl OwnerMap {
     /// The translation that `ownership` asks for; `None` when there is nothing to translate.
     pub(crate) fn new(ownership: Ownership, identity: Identity) -> io::Result<Option<Self>> {
-        let Ownership::Mapped { uid, gid } = ownership else { return Ok(None) };
+        let Ownership::Mapped { uid, gid } = ownership else {
+            return Ok(None);
+        };
         if (uid, gid) == (identity.uid_outside, identity.gid_outside) {
             return Ok(None);
         }

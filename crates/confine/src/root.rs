@@ -15,7 +15,10 @@ use crate::{
 };
 
 /// The root itself holds nothing but directories and links.
-const ROOT_CAP: MemoryCap = MemoryCap { bytes: 1024 * 1024, inodes: 4096 };
+const ROOT_CAP: MemoryCap = MemoryCap {
+    bytes: 1024 * 1024,
+    inodes: 4096,
+};
 
 /// Harmless devices: everything else a program could want stands for hardware.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -43,7 +46,13 @@ const MASKED_FILES: [&str; 6] = [
 const MASKED_DIRECTORIES: [&str; 2] = ["/proc/scsi", "/proc/acpi"];
 
 /// Settings of the kernel: to be read, not written.
-const READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/asound"];
+const READ_ONLY: [&str; 5] = [
+    "/proc/sys",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/asound",
+];
 
 /// Trees that were made before the sandbox's own rights took effect, for each entry: a bind, or
 /// what is below an overlay and last its layer. None when we are not the machine's root: others
@@ -52,7 +61,11 @@ pub(crate) type Prepared = Vec<Vec<Detached>>;
 
 /// Makes the trees that the sandbox's own user could not reach by name.
 pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
-    policy.entries.iter().map(|entry| prepare_entry(policy, entry)).collect()
+    policy
+        .entries
+        .iter()
+        .map(|entry| prepare_entry(policy, entry))
+        .collect()
 }
 
 fn prepare_entry(policy: &Policy, entry: &Entry) -> Result<Vec<Detached>, Failure> {
@@ -60,11 +73,19 @@ fn prepare_entry(policy: &Policy, entry: &Entry) -> Result<Vec<Detached>, Failur
         return Ok(Vec::new());
     }
     match &entry.kind {
-        EntryKind::Bind { source, access, owner } => {
-            Ok(vec![prepare_tree(policy, source, *access, *owner)?])
-        }
-        EntryKind::Overlay { lower, layer, owner } => {
-            let below = lower.iter().map(|source| prepare_tree(policy, source, Access::ReadOnly, *owner));
+        EntryKind::Bind {
+            source,
+            access,
+            owner,
+        } => Ok(vec![prepare_tree(policy, source, *access, *owner)?]),
+        EntryKind::Overlay {
+            lower,
+            layer,
+            owner,
+        } => {
+            let below = lower
+                .iter()
+                .map(|source| prepare_tree(policy, source, Access::ReadOnly, *owner));
             let above = prepare_tree(policy, layer, Access::ReadWrite, Ownership::AsItIs);
             below.chain([above]).collect()
         }
@@ -106,8 +127,12 @@ fn place(root: &NewRoot, entry: &Entry, prepared: &[Detached]) -> io::Result<()>
     let inside = entry.inside.as_path();
     match (&entry.kind, prepared) {
         (EntryKind::Bind { .. }, [prepared]) => root.mount(inside, prepared),
-        (EntryKind::Bind { source, access, .. }, _) => root.mount(inside, &Detached::bind(source, *access)?),
-        (EntryKind::Overlay { lower, layer, .. }, []) => root.mount(inside, &Detached::overlay(lower, layer)?),
+        (EntryKind::Bind { source, access, .. }, _) => {
+            root.mount(inside, &Detached::bind(source, *access)?)
+        }
+        (EntryKind::Overlay { lower, layer, .. }, []) => {
+            root.mount(inside, &Detached::overlay(lower, layer)?)
+        }
         (EntryKind::Overlay { .. }, prepared) => mount_over(root, inside, prepared),
         (EntryKind::Memory { cap, mode }, _) => root.mount(inside, &Detached::memory(*cap, *mode)?),
         (EntryKind::Link { target }, _) => root.make_link(inside, target),
@@ -117,8 +142,9 @@ fn place(root: &NewRoot, entry: &Entry, prepared: &[Detached]) -> io::Result<()>
 
 /// overlayfs takes its directories by path, so prepared trees are shown for that moment.
 fn mount_over(root: &NewRoot, inside: &Path, trees: &[Detached]) -> io::Result<()> {
-    let shown: Vec<PathBuf> =
-        (0..trees.len()).map(|index| PathBuf::from(format!("/.tree-{index}"))).collect();
+    let shown: Vec<PathBuf> = (0..trees.len())
+        .map(|index| PathBuf::from(format!("/.tree-{index}")))
+        .collect();
     for (tree, shown) in trees.iter().zip(&shown) {
         root.mount(shown, tree)?;
     }
@@ -136,7 +162,10 @@ fn mount_memory(root: &NewRoot, inside: &str, cap: MemoryCap, mode: u32) -> io::
 }
 
 fn make_devices(root: &NewRoot, policy: &Policy) -> Result<(), Failure> {
-    let cap = MemoryCap { bytes: 64 * 1024, inodes: 64 };
+    let cap = MemoryCap {
+        bytes: 64 * 1024,
+        inodes: 64,
+    };
     mount_memory(root, "/dev", cap, 0o755).at(Step::Devices, "/dev")?;
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
@@ -144,18 +173,22 @@ fn make_devices(root: &NewRoot, policy: &Policy) -> Result<(), Failure> {
         mounted.at(Step::Devices, text(&path))?;
     }
     let terminals = Detached::terminals().at(Step::Devices, "devpts")?;
-    root.mount(Path::new("/dev/pts"), &terminals).at(Step::Devices, "/dev/pts")?;
+    root.mount(Path::new("/dev/pts"), &terminals)
+        .at(Step::Devices, "/dev/pts")?;
     for (name, target) in DEVICE_LINKS {
         let path = Path::new("/dev").join(name);
-        root.make_link(&path, Path::new(target)).at(Step::Devices, text(&path))?;
+        root.make_link(&path, Path::new(target))
+            .at(Step::Devices, text(&path))?;
     }
     mount_memory(root, "/dev/shm", policy.shm, 0o1777).at(Step::Devices, "/dev/shm")?;
-    root.make_read_only(Path::new("/dev")).at(Step::Devices, "/dev")
+    root.make_read_only(Path::new("/dev"))
+        .at(Step::Devices, "/dev")
 }
 
 fn mount_proc(root: &NewRoot) -> Result<(), Failure> {
     let proc = Detached::proc().at(Step::Proc, "proc")?;
-    root.mount(Path::new("/proc"), &proc).at(Step::Proc, "/proc")?;
+    root.mount(Path::new("/proc"), &proc)
+        .at(Step::Proc, "/proc")?;
     for path in MASKED_FILES.map(Path::new) {
         if path.exists() {
             let mask = Detached::device(Path::new("/dev/null")).at(Step::Proc, text(path))?;
@@ -164,7 +197,10 @@ fn mount_proc(root: &NewRoot) -> Result<(), Failure> {
     }
     for path in MASKED_DIRECTORIES.map(Path::new) {
         if path.is_dir() {
-            let cap = MemoryCap { bytes: 4096, inodes: 1 };
+            let cap = MemoryCap {
+                bytes: 4096,
+                inodes: 1,
+            };
             let mask = Detached::memory(cap, 0o555).at(Step::Proc, text(path))?;
             root.mount(path, &mask).at(Step::Proc, text(path))?;
         }

@@ -81,7 +81,9 @@ impl Step {
             | Self::Descriptors
             | Self::ResourceLimits
             | Self::Capabilities
-            | Self::Exec => "run `zareba doctor`, which tries each layer on its own and explains what is missing",
+            | Self::Exec => {
+                "run `zareba doctor`, which tries each layer on its own and explains what is missing"
+            }
         }
     }
 }
@@ -125,7 +127,11 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(step: Step, object: impl Into<String>, error: &io::Error) -> Self {
-        Self { step, errno: error.raw_os_error().unwrap_or(0), object: object.into() }
+        Self {
+            step,
+            errno: error.raw_os_error().unwrap_or(0),
+            object: object.into(),
+        }
     }
 }
 

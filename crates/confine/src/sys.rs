@@ -1,5 +1,8 @@
 //! System calls that have no safe interface: one thin function each, without policy.
-#![expect(unsafe_code, reason = "raw system calls; every block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "raw system calls; every block says why it is sound"
+)]
 
 use std::{
     ffi::{CStr, CString},
@@ -34,7 +37,11 @@ pub(crate) fn clone_with(namespaces: u64) -> io::Result<Side> {
     // SAFETY: the arguments live on this frame and name one writable integer; without CLONE_VM
     // the child gets a copy of all memory, so it may go on running this very code.
     let result = unsafe {
-        libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut arguments,
+            size_of::<libc::clone_args>(),
+        )
     };
     match result {
         -1 => Err(io::Error::last_os_error()),
@@ -42,7 +49,10 @@ pub(crate) fn clone_with(namespaces: u64) -> io::Result<Side> {
         pid => {
             // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Side::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
+            Ok(Side::Parent {
+                pid: i32::try_from(pid).unwrap_or(i32::MAX),
+                pidfd,
+            })
         }
     }
 }
@@ -74,7 +84,10 @@ pub(crate) struct MountAttributes {
 }
 
 /// Changes a mount and all mounts below it.
-pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: &MountAttributes) -> io::Result<()> {
+pub(crate) fn set_mount_attributes(
+    mount: impl AsFd,
+    attributes: &MountAttributes,
+) -> io::Result<()> {
     mount_setattr(mount, libc::AT_RECURSIVE, attributes)
 }
 
@@ -119,7 +132,13 @@ pub(crate) fn bring_up(interface: &CStr, socket: impl AsFd) -> io::Result<()> {
     let flags = libc::IFF_UP | libc::IFF_RUNNING;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: the request is a live, initialised `ifreq`, which this ioctl reads.
-    match unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
+    match unsafe {
+        libc::ioctl(
+            socket.as_fd().as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            &raw const request,
+        )
+    } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -182,7 +201,12 @@ fn prepare(program: &Program) -> io::Result<OwnedFd> {
     // SAFETY: takes three integers; every descriptor from 3 on is closed by the exec, also
     // those that were opened without the mark.
     let marked = unsafe {
-        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+        libc::syscall(
+            libc::SYS_close_range,
+            3_u32,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
     };
     if marked != 0 {
         return Err(io::Error::last_os_error());
@@ -191,7 +215,10 @@ fn prepare(program: &Program) -> io::Result<OwnedFd> {
     let executable = rustix::io::fcntl_dupfd_cloexec(&program.executable, HIGH_NUMBER)?;
     let mut moved = Vec::new();
     for (descriptor, number) in &program.descriptors {
-        moved.push((rustix::io::fcntl_dupfd_cloexec(descriptor, HIGH_NUMBER)?, *number));
+        moved.push((
+            rustix::io::fcntl_dupfd_cloexec(descriptor, HIGH_NUMBER)?,
+            *number,
+        ));
     }
     for (descriptor, number) in &moved {
         // SAFETY: takes two integers; the target numbers belong to the program to come, and
@@ -204,5 +231,9 @@ fn prepare(program: &Program) -> io::Result<OwnedFd> {
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain([ptr::null()])
+        .collect()
 }

@@ -52,8 +52,16 @@ impl LocalRuntime {
     }
 
     /// The same, with or without walls.
-    pub(crate) fn behind(options: NativeOptions, local: LocalOptions, walls: Option<Walls>) -> Self {
-        let launcher = Arc::new(Launcher { options, local, walls });
+    pub(crate) fn behind(
+        options: NativeOptions,
+        local: LocalOptions,
+        walls: Option<Walls>,
+    ) -> Self {
+        let launcher = Arc::new(Launcher {
+            options,
+            local,
+            walls,
+        });
         Self {
             warm: WarmPool::new(&launcher),
             launcher,

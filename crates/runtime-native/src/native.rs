@@ -18,8 +18,8 @@ use zareba_wire::BoxFuture;
 use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
 
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
-pub use view::WorkspaceMode;
 pub(crate) use view::WORKSPACE;
+pub use view::WorkspaceMode;
 
 pub(crate) const NAME: &str = "native";
 
@@ -78,13 +78,19 @@ impl Runtime for NativeRuntime {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { isolation: Isolation::Namespaces, ..self.0.capabilities() }
+        Capabilities {
+            isolation: Isolation::Namespaces,
+            ..self.0.capabilities()
+        }
     }
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
         Box::pin(async move {
             self.0.create(spec).await.map_err(|error| match error {
-                RuntimeError::Start { source, .. } => RuntimeError::Start { runtime: NAME, source },
+                RuntimeError::Start { source, .. } => RuntimeError::Start {
+                    runtime: NAME,
+                    source,
+                },
                 other => other,
             })
         })

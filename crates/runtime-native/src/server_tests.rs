@@ -41,6 +41,7 @@ fn order<'a>(
         sandbox: &SANDBOX,
         variables,
         tether: Tether::Lifeline,
+        walls: None,
     }
 }
 

@@ -7,7 +7,9 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    },
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
@@ -49,7 +51,11 @@ impl Child {
     pub(crate) fn adopt(pid: Pid) -> io::Result<Self> {
         let descriptor = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
         let descriptor = sys::watch(descriptor, Interest::READABLE)?;
-        Ok(Self { pid, descriptor, ended: None })
+        Ok(Self {
+            pid,
+            descriptor,
+            ended: None,
+        })
     }
 
     /// Its number, for display and for signals to its group.
@@ -94,12 +100,18 @@ impl Child {
     /// number was given away again, and the session with it.
     fn session(&self) -> Vec<Pid> {
         let members = session_members(self.pid.as_raw_nonzero().get());
-        if self.ended.is_some() && members.contains(&self.pid) { Vec::new() } else { members }
+        if self.ended.is_some() && members.contains(&self.pid) {
+            Vec::new()
+        } else {
+            members
+        }
     }
 
     /// Lets it go on when it is stopped: nobody above the leader of a session would do that.
     pub fn resume_if_stopped(&self) {
-        if self.ended.is_none() && stat(self.pid.as_raw_nonzero().get()).is_some_and(|stat| stat.state == 'T') {
+        if self.ended.is_none()
+            && stat(self.pid.as_raw_nonzero().get()).is_some_and(|stat| stat.state == 'T')
+        {
             let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::CONT);
         }
     }
@@ -127,9 +139,15 @@ impl Drop for Child {
     }
 }
 
-fn wait_for(descriptor: &AsyncFd<OwnedFd>, options: WaitIdOptions) -> io::Result<Option<ExitReason>> {
+fn wait_for(
+    descriptor: &AsyncFd<OwnedFd>,
+    options: WaitIdOptions,
+) -> io::Result<Option<ExitReason>> {
     loop {
-        match waitid(WaitId::PidFd(descriptor.get_ref().as_fd()), WaitIdOptions::EXITED | options) {
+        match waitid(
+            WaitId::PidFd(descriptor.get_ref().as_fd()),
+            WaitIdOptions::EXITED | options,
+        ) {
             Ok(None) => return Ok(None),
             // A non-blocking descriptor answers a blocking wait this way; poll it instead.
             Err(Errno::AGAIN) if options.is_empty() => wait_readable(descriptor.get_ref())?,
@@ -149,7 +167,10 @@ fn wait_for(descriptor: &AsyncFd<OwnedFd>, options: WaitIdOptions) -> io::Result
 }
 
 fn wait_readable(descriptor: &OwnedFd) -> io::Result<()> {
-    let mut fds = [rustix::event::PollFd::new(descriptor, rustix::event::PollFlags::IN)];
+    let mut fds = [rustix::event::PollFd::new(
+        descriptor,
+        rustix::event::PollFlags::IN,
+    )];
     match rustix::event::poll(&mut fds, None) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -158,7 +179,9 @@ fn wait_readable(descriptor: &OwnedFd) -> io::Result<()> {
 
 /// The processes whose session is led by `leader`, itself included.
 fn session_members(leader: i32) -> Vec<Pid> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
@@ -180,5 +203,8 @@ fn stat(pid: i32) -> Option<Stat> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some(Stat { state, session: fields.nth(2)?.parse().ok()? })
+    Some(Stat {
+        state,
+        session: fields.nth(2)?.parse().ok()?,
+    })
 }

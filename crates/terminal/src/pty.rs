@@ -1,10 +1,6 @@
 //! A pseudo-terminal: both ends, its size and its modes.
 
-use std::{
-    ffi::CString,
-    io,
-    os::fd::OwnedFd,
-};
+use std::{ffi::CString, io, os::fd::OwnedFd};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -12,8 +8,8 @@ use rustix::{
     io::Errno,
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt},
     termios::{
-        Action, InputModes, LocalModes, OptionalActions, QueueSelector, Termios, Winsize, tcflow, tcflush,
-        tcgetattr, tcsetattr, tcsetwinsize,
+        Action, InputModes, LocalModes, OptionalActions, QueueSelector, Termios, Winsize, tcflow,
+        tcflush, tcgetattr, tcsetattr, tcsetwinsize,
     },
 };
 use tokio::io::{Interest, unix::AsyncFd};
@@ -67,7 +63,11 @@ impl Pty {
         initial.input_modes.insert(InputModes::IUTF8);
         tcsetattr(&inner, OptionalActions::Now, &initial)?;
         let outer = sys::watch(outer, Interest::READABLE | Interest::WRITABLE)?;
-        let pty = Self { outer, inner, initial };
+        let pty = Self {
+            outer,
+            inner,
+            initial,
+        };
         pty.resize(size)?;
         Ok(pty)
     }
@@ -97,7 +97,9 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        self.now_or_never(Interest::READABLE, |outer| Ok(rustix::io::read(outer, &mut *buffer)?))
+        self.now_or_never(Interest::READABLE, |outer| {
+            Ok(rustix::io::read(outer, &mut *buffer)?)
+        })
     }
 
     /// Types as much of `input` as fits now and returns how much that was.
@@ -105,7 +107,9 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone.
     pub fn write(&self, input: &[u8]) -> io::Result<usize> {
-        let written = self.now_or_never(Interest::WRITABLE, |outer| Ok(rustix::io::write(outer, input)?))?;
+        let written = self.now_or_never(Interest::WRITABLE, |outer| {
+            Ok(rustix::io::write(outer, input)?)
+        })?;
         Ok(written.unwrap_or(0))
     }
 
@@ -118,7 +122,9 @@ impl Pty {
         interest: Interest,
         mut call: impl FnMut(&OwnedFd) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
-        let by_reactor = self.outer.try_io(interest, |outer| uninterrupted(|| call(outer)));
+        let by_reactor = self
+            .outer
+            .try_io(interest, |outer| uninterrupted(|| call(outer)));
         match by_reactor {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result.map(Some),
@@ -154,7 +160,13 @@ impl Pty {
     /// it was written; polling the inner end waits for that, unless something is there already.
     fn digest_input(&self) -> io::Result<()> {
         let mut fds = [PollFd::new(&self.inner, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        poll(
+            &mut fds,
+            Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }),
+        )?;
         Ok(())
     }
 
@@ -179,7 +191,10 @@ impl Pty {
     /// # Errors
     /// When we may not give it away.
     pub(crate) fn give_to(&self, credentials: &Credentials) -> io::Result<()> {
-        let (uid, gid) = (Uid::from_raw(credentials.uid), Gid::from_raw(credentials.gid));
+        let (uid, gid) = (
+            Uid::from_raw(credentials.uid),
+            Gid::from_raw(credentials.gid),
+        );
         Ok(rustix::fs::fchown(&self.inner, Some(uid), Some(gid))?)
     }
 
@@ -211,7 +226,9 @@ impl Pty {
     /// # Errors
     /// When the terminal is gone.
     pub fn reads_lines(&self) -> io::Result<bool> {
-        Ok(tcgetattr(&self.inner)?.local_modes.contains(LocalModes::ICANON))
+        Ok(tcgetattr(&self.inner)?
+            .local_modes
+            .contains(LocalModes::ICANON))
     }
 }
 
@@ -227,5 +244,9 @@ fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 fn open_by_name(outer: &OwnedFd) -> io::Result<OwnedFd> {
     let name: CString = ptsname(outer, Vec::new())?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty())?)
+    Ok(rustix::fs::open(
+        name.as_c_str(),
+        flags,
+        rustix::fs::Mode::empty(),
+    )?)
 }

@@ -65,7 +65,10 @@ enum Position {
 
 impl std::fmt::Debug for ParserState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ParserState").field("position", &self.position).finish_non_exhaustive()
+        formatter
+            .debug_struct("ParserState")
+            .field("position", &self.position)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,14 +76,21 @@ const ESCAPE: u8 = 0x1b;
 
 impl ParserState {
     fn new() -> Self {
-        Self { vte: Parser::new(), position: Position::Text, unfinished: Vec::new() }
+        Self {
+            vte: Parser::new(),
+            position: Position::Text,
+            unfinished: Vec::new(),
+        }
     }
 }
 
 impl Screen {
     /// An empty screen.
     pub fn new(size: Size, limits: Limits) -> Self {
-        Self { grid: Grid::new(size, limits), parser: ParserState::new() }
+        Self {
+            grid: Grid::new(size, limits),
+            parser: ParserState::new(),
+        }
     }
 
     /// Takes in what programs wrote. Chunks may be cut anywhere.
@@ -130,7 +140,10 @@ impl Screen {
         if !bytes[0].is_ascii() || !self.parser.unfinished.is_empty() {
             return self.feed_characters(bytes);
         }
-        let printable = bytes.iter().position(|byte| !(0x20..0x7f).contains(byte)).unwrap_or(bytes.len());
+        let printable = bytes
+            .iter()
+            .position(|byte| !(0x20..0x7f).contains(byte))
+            .unwrap_or(bytes.len());
         if printable > 0 {
             self.grid.print_ascii(&bytes[..printable]);
             return printable;
@@ -157,7 +170,11 @@ impl Screen {
         };
         let mut chunks = text.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            for character in chunk.valid().chars().filter(|character| !character.is_control()) {
+            for character in chunk
+                .valid()
+                .chars()
+                .filter(|character| !character.is_control())
+            {
                 self.grid.print(character);
             }
             let invalid = chunk.invalid();

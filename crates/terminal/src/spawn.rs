@@ -80,7 +80,10 @@ impl Spawn {
     pub fn new(program: &Path, directory: &Path) -> Self {
         Self {
             program: program.to_owned(),
-            arg0: program.file_name().unwrap_or(OsStr::new("program")).to_owned(),
+            arg0: program
+                .file_name()
+                .unwrap_or(OsStr::new("program"))
+                .to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
             directory: directory.to_owned(),
@@ -92,7 +95,9 @@ impl Spawn {
     /// Moves descriptors of ours out of the way whose numbers the program wants for others:
     /// one put in place would close the next, or stay marked to be closed.
     fn keep_numbers_apart(&mut self) -> io::Result<()> {
-        let Some(highest) = self.extra.iter().map(|fd| fd.number).max() else { return Ok(()) };
+        let Some(highest) = self.extra.iter().map(|fd| fd.number).max() else {
+            return Ok(());
+        };
         for fd in &mut self.extra {
             if fd.descriptor.as_raw_fd() <= highest {
                 fd.descriptor = rustix::io::fcntl_dupfd_cloexec(&fd.descriptor, highest + 1)?;
@@ -107,8 +112,14 @@ impl Spawn {
     /// When the program or its directory is not there or may not be used.
     pub fn on(mut self, pty: &Pty) -> Result<Child, SpawnError> {
         let program = self.program.clone();
-        let terminal_failed = |source| SpawnError::Terminal { program: program.clone(), source };
-        let start_failed = |source| SpawnError::Start { program: program.clone(), source };
+        let terminal_failed = |source| SpawnError::Terminal {
+            program: program.clone(),
+            source,
+        };
+        let start_failed = |source| SpawnError::Start {
+            program: program.clone(),
+            source,
+        };
         self.keep_numbers_apart().map_err(start_failed)?;
         let mut command = Command::new(&self.program);
         command
@@ -123,7 +134,11 @@ impl Spawn {
         if let Some(credentials) = &self.credentials {
             pty.give_to(credentials).map_err(terminal_failed)?;
         }
-        let inherited = self.extra.iter().map(|fd| (fd.descriptor.as_raw_fd(), fd.number)).collect();
+        let inherited = self
+            .extra
+            .iter()
+            .map(|fd| (fd.descriptor.as_raw_fd(), fd.number))
+            .collect();
         sys::lead_session_on_stdin(&mut command, inherited, self.credentials);
         let mut child = command.spawn().map_err(start_failed)?;
         Child::adopt(Pid::from_child(&child)).map_err(|source| {

@@ -1,6 +1,9 @@
 //! The only `unsafe` of this crate: watching descriptors, and what a child does between fork
 //! and exec.
-#![expect(unsafe_code, reason = "`pre_exec`, dispositions and descriptor registration have no safe interface")]
+#![expect(
+    unsafe_code,
+    reason = "`pre_exec`, dispositions and descriptor registration have no safe interface"
+)]
 
 use std::{
     io,
@@ -115,7 +118,10 @@ fn take_controlling_terminal() -> io::Result<()> {
 }
 
 fn forbid_core_dumps() {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: reads one `rlimit` that lives on this stack frame.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
@@ -125,7 +131,12 @@ fn forbid_core_dumps() {
 fn close_on_exec_from(first: u32) -> io::Result<()> {
     // SAFETY: takes three integers and no pointer.
     let result = unsafe {
-        libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
     };
     match result {
         0 => Ok(()),

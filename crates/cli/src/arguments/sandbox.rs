@@ -11,7 +11,7 @@ use crate::{exit::Exit, failure::Failure};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxArguments {
-    /// The backend: cli (in this process) or local (a server of its own) [default: cli]
+    /// The backend: native (a sandbox), cli (in this process) or local (a server of its own) [default: cli]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
     /// The directory to work in [default: an empty one that goes with the sandbox]

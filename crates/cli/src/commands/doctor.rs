@@ -40,7 +40,7 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
 
 fn as_text(checks: &[Check]) -> String {
     let mut text = String::new();
-    for need in [Need::Now, Need::Useful, Need::Later] {
+    for need in [Need::Now, Need::Useful, Need::Sandbox, Need::Later] {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", need.title());
         for check in checks.iter().filter(|check| check.need == need) {

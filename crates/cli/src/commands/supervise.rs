@@ -6,7 +6,7 @@
 use std::io;
 
 use zareba_confine::Network;
-use zareba_runtime_native::{Supervision, SuperviseError, Usage, WorkspaceMode, supervise};
+use zareba_runtime_native::{SuperviseError, Supervision, Usage, WorkspaceMode, supervise};
 
 use crate::{
     arguments::{ModeArgument, NetworkArgument, SuperviseArguments},
@@ -17,10 +17,18 @@ use crate::{
 
 /// Keeps a sandbox until it ends or nobody wants it any more.
 pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Result<Exit, Failure> {
-    let key = context.environment.get("SESSION_API_KEY").unwrap_or_default().to_owned();
-    let environment = context.environment.iter().filter(|(name, _)| *name != "SESSION_API_KEY");
-    let environment =
-        environment.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let key = context
+        .environment
+        .get("SESSION_API_KEY")
+        .unwrap_or_default()
+        .to_owned();
+    let environment = context
+        .environment
+        .iter()
+        .filter(|(name, _)| *name != "SESSION_API_KEY");
+    let environment = environment
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     zareba_config::wipe_keys().or_fail(Exit::Start, "cannot hide the executor's key")?;
     let lifeline = if arguments.lifeline {
         let standard = rustix::stdio::stdin();
@@ -50,9 +58,13 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
         },
         environment,
         arguments: arguments.executor,
-        lifeline: lifeline.transpose().or_fail(Exit::Start, "cannot hold the lifeline")?,
+        lifeline: lifeline
+            .transpose()
+            .or_fail(Exit::Start, "cannot hold the lifeline")?,
     };
-    supervise(supervision).map(|status| Exit::Command(u8::try_from(status).unwrap_or(u8::MAX))).map_err(|error| refused(&error))
+    supervise(supervision)
+        .map(|status| Exit::Command(u8::try_from(status).unwrap_or(u8::MAX)))
+        .map_err(|error| refused(&error))
 }
 
 /// The step that failed knows what a person can do about it.

@@ -147,15 +147,6 @@ impl Executor {
         }))
     }
 
-    /// Types at the running command.
-    pub(crate) fn input(&self, text: &str, seconds: f64) -> Result<Value> {
-        self.act(&json!({
-            "action": "run",
-            "args": { "command": text, "is_input": true, "blocking": true },
-            "timeout": seconds,
-        }))
-    }
-
     /// Runs a command that must succeed and returns what it wrote.
     pub(crate) fn output(&self, command: &str) -> Result<String> {
         let observation = self.run(command, 30.0)?;

@@ -202,19 +202,25 @@ fn the_key_and_our_own_variables_do_not_reach_the_shell() -> Result<()> {
 #[test]
 fn a_stop_signal_ends_the_executor_with_everything_that_it_started() -> Result<()> {
     let executor = start()?;
-    let job = executor.output("sleep 1000 & echo; setsid -f sleep 1001; echo $!")?;
-    let pid = job.lines().last().context("no process number")?.to_owned();
-    ensure!(
-        std::path::Path::new(&format!("/proc/{pid}")).exists(),
-        "{job}"
-    );
-    executor.run("sleep 1002", 0.1)?;
+    // A job of the shell, a daemon that left its session, and a command under way.
+    executor.output("sleep 1000 & echo $! > job; setsid -f sh -c 'echo $$ > daemon; exec sleep 1000'; until [ -s daemon ]; do sleep 0.01; done")?;
+    executor.run("echo $$ > shell; sleep 1000", 0.2)?;
+    let workspace = executor.workspace()?;
+    let pids: Vec<String> = ["job", "daemon", "shell"]
+        .into_iter()
+        .map(|name| {
+            Ok(std::fs::read_to_string(workspace.join(name))?
+                .trim()
+                .to_owned())
+        })
+        .collect::<Result<_>>()?;
+    let lives = |pid: &str| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    ensure!(pids.iter().all(|pid| lives(pid)), "{pids:?}");
     let temporary = executor.temporary();
     ensure!(
         std::fs::read_dir(&temporary)?.count() > 0,
         "the state directory is elsewhere"
     );
-    let executor_pid = executor.pid();
     let began = Instant::now();
     let (status, directory) = executor.stop()?;
     ensure!(status.success(), "{status}");
@@ -223,24 +229,13 @@ fn a_stop_signal_ends_the_executor_with_everything_that_it_started() -> Result<(
         "it took {:?}",
         began.elapsed()
     );
+    let left: Vec<&String> = pids.iter().filter(|pid| lives(pid)).collect();
     ensure!(
-        !std::path::Path::new(&format!("/proc/{pid}")).exists(),
-        "the background job lives"
-    );
-    ensure!(
-        !std::path::Path::new(&format!("/proc/{executor_pid}")).exists(),
-        "the executor lives"
+        left.is_empty(),
+        "{left:?} of job, daemon and shell {pids:?} live"
     );
     assert_eq!(std::fs::read_dir(directory.path().join("tmp"))?.count(), 0);
     assert!(!directory.path().join("socket").exists());
-    let daemons = std::process::Command::new("pgrep")
-        .args(["-f", "^sleep 100[012]$"])
-        .output()?;
-    ensure!(
-        daemons.stdout.is_empty(),
-        "left: {}",
-        String::from_utf8_lossy(&daemons.stdout)
-    );
     Ok(())
 }
 

@@ -127,16 +127,23 @@ async fn a_command_that_a_dying_shell_could_not_take_is_run_by_the_new_one() {
 #[tokio::test]
 async fn a_background_job_outlives_its_shell_but_not_the_executor() {
     let place = Place::new().await;
-    let observation = place.run("nohup sleep 1000 >/dev/null 2>&1 & exit 1").await;
-    assert_eq!(exit_code(&observation), 1);
-    assert_eq!(place.text("pgrep -x -f 'sleep 1000' | wc -l").await, "1");
-    let pid: u32 = place
-        .text("pgrep -x -f 'sleep 1000'")
-        .await
-        .parse()
-        .unwrap();
+    let command = "nohup sleep 1000 >/dev/null 2>&1 & echo $! > pid; exit 1";
+    assert_eq!(exit_code(&place.run(command).await), 1);
+    let pid: u32 = place.text("cat pid").await.parse().unwrap();
+    let number = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    let job = rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).unwrap();
+    assert!(is_running(pid));
     place.executor.shut_down().await;
-    assert!(!is_running(pid));
+    // It is not our child, so its end is waited for and not reaped.
+    let mut ended = [rustix::event::PollFd::new(
+        &job,
+        rustix::event::PollFlags::IN,
+    )];
+    let patience = rustix::event::Timespec {
+        tv_sec: 30,
+        tv_nsec: 0,
+    };
+    assert_eq!(rustix::event::poll(&mut ended, Some(&patience)).unwrap(), 1);
 }
 
 fn is_running(pid: u32) -> bool {

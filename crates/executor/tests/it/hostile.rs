@@ -67,14 +67,33 @@ async fn tracing_and_verbosity_show_the_commands_and_nothing_of_ours() {
 #[tokio::test]
 async fn options_that_make_shells_strict_do_not_end_them_on_our_account() {
     let place = Place::new().await;
-    for option in ["-u", "-e", "-E", "-T", "-f", "-eu", "-o pipefail", "-o posix", "-euo pipefail"] {
+    for option in [
+        "-u",
+        "-e",
+        "-E",
+        "-T",
+        "-f",
+        "-eu",
+        "-o pipefail",
+        "-o posix",
+        "-euo pipefail",
+    ] {
         assert_eq!(place.text(&format!("set {option}")).await, "", "{option}");
         assert_eq!(place.text("echo fine").await, "fine", "{option}");
         assert_eq!(place.text("false || true").await, "", "{option}");
-        assert_eq!(place.text(&format!("set {}", option.replace('-', "+"))).await, "", "{option}");
+        assert_eq!(
+            place
+                .text(&format!("set {}", option.replace('-', "+")))
+                .await,
+            "",
+            "{option}"
+        );
     }
     place.run("set -u").await;
-    assert_eq!(place.run("echo $undefined").await, place.ended("echo $undefined", "bash: undefined: unbound variable", 1));
+    assert_eq!(
+        place.run("echo $undefined").await,
+        place.ended("echo $undefined", "bash: undefined: unbound variable", 1)
+    );
     assert_eq!(place.text("set +u; echo kept").await, "kept");
     check_usable(&place).await;
 }
@@ -105,10 +124,7 @@ async fn prompts_that_were_changed_are_not_shown_and_do_not_hide_the_end() {
         check_usable(&place).await;
     }
     place
-        .start(
-            "PROMPT_COMMAND='echo prompt'; echo here; sleep 1000",
-            "here",
-        )
+        .start(&format!("PROMPT_COMMAND='echo prompt'; {SLEEPER}"), "here")
         .await;
     assert_eq!(exit_code(&place.input("C-c").await), 130);
     check_usable(&place).await;

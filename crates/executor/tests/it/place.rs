@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tempfile::TempDir;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, error::RecvError};
 use zareba_executor::{Executor, ExecutorOptions, FileScope, Linting, User, shell_environment};
 use zareba_protocol::{
     Action, ActionEvent, CommandMetadata, CommandOutput, Observation, ObservationKind, RunCommand,
@@ -124,31 +125,30 @@ impl Place {
     }
 
     pub(crate) async fn start_in(&self, shell: &ShellName, command: &str, mark: &str) -> String {
-        let mut stream = self.executor.follow(shell).await.unwrap();
+        let receiver = self.executor.follow(shell).await.unwrap();
+        let mut stream = Stream {
+            receiver,
+            seen: String::new(),
+        };
         let event = blocking(command).with_shell(shell.clone());
         if mark.is_empty() {
             assert_eq!(exit_code(&self.event(event.with_timeout(0.0)).await), -1);
             return String::new();
         }
-        let mut running = Box::pin(self.executor.execute(event));
-        let mut seen = String::new();
-        let watching = async {
-            while !seen.contains(mark) {
-                tokio::select! {
-                    biased;
-                    chunk = stream.recv() => match chunk {
-                        Ok(chunk) => seen.push_str(&String::from_utf8_lossy(&chunk)),
-                        Err(RecvError::Lagged(_)) => {}
-                        Err(RecvError::Closed) => panic!("the shell is gone"),
-                    },
-                    end = &mut running => panic!("ended: {:?}", end.observation),
-                }
-            }
-        };
-        tokio::time::timeout(LONG, watching)
-            .await
-            .expect("the mark never came");
-        seen
+        tokio::select! {
+            biased;
+            () = stream.until(mark) => stream.seen,
+            end = self.executor.execute(event) => panic!("ended: {:?}", end.observation),
+        }
+    }
+
+    /// What the programs in the default shell write from now on.
+    pub(crate) async fn stream(&self) -> Stream {
+        let receiver = self.executor.follow(&ShellName::default()).await.unwrap();
+        Stream {
+            receiver,
+            seen: String::new(),
+        }
     }
 
     /// The content of a command that is expected to end well.
@@ -218,6 +218,30 @@ impl Place {
             ),
             ..CommandMetadata::default()
         }
+    }
+}
+
+/// The output of a shell as it comes.
+pub(crate) struct Stream {
+    receiver: broadcast::Receiver<Bytes>,
+    pub(crate) seen: String,
+}
+
+impl Stream {
+    /// Waits until `mark` was written. What a reader misses who falls behind does not matter.
+    pub(crate) async fn until(&mut self, mark: &str) {
+        let watching = async {
+            while !self.seen.contains(mark) {
+                match self.receiver.recv().await {
+                    Ok(chunk) => self.seen.push_str(&String::from_utf8_lossy(&chunk)),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => panic!("the shell is gone"),
+                }
+            }
+        };
+        tokio::time::timeout(LONG, watching)
+            .await
+            .expect("the mark never came");
     }
 }
 

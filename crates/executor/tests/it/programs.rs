@@ -75,7 +75,8 @@ async fn a_password_is_read_and_never_shown() {
 #[tokio::test]
 async fn a_program_that_asks_for_the_cursor_gets_an_answer() {
     let place = Place::new().await;
-    let ask = "printf 'abc\\033[6n'; read -r -s -d R -t 20 answer; printf '%q\\n' \"$answer\"";
+    let ask =
+        "stty -echo; printf 'abc\\033[6n'; read -r -d R -t 20 answer; printf '%q\\n' \"$answer\"";
     assert_eq!(place.text(ask).await, "abc$'\\E[1;4'");
 }
 

@@ -103,13 +103,17 @@ impl Walk {
 
     /// The content without what background jobs wrote and what the shell says of them.
     fn own(&self, observation: &Observation) -> String {
-        let is_own = |line: &&str| !line.starts_with("bg") && !line.starts_with('[');
+        let is_own = |line: &&str| {
+            !line.starts_with("bg") && !line.starts_with('[') && !line.starts_with("(wd now")
+        };
         observation
             .content
             .lines()
             .filter(is_own)
             .collect::<Vec<_>>()
             .join("\n")
+            .trim()
+            .to_owned()
     }
 
     #[track_caller]
@@ -217,7 +221,7 @@ impl Walk {
         let command = format!("seq {lines}; echo {mark}; (exit {code})");
         let observation = self.place.run(&command).await;
         assert_eq!(exit_code(&observation), code, "{command:?}");
-        assert!(observation.content.ends_with(&mark), "{command:?}");
+        assert!(self.own(&observation).ends_with(&mark), "{command:?}");
     }
 
     async fn background(&mut self) {

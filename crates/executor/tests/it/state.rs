@@ -216,7 +216,15 @@ async fn a_command_line_of_a_mebibyte_arrives_whole() {
     );
     let lines = format!("echo {}\n", "x".repeat(1024)).repeat(1024);
     let script = format!("{{\n{lines}}} | wc");
-    assert_eq!(place.run(&script).await.content.split_whitespace().collect::<Vec<_>>(), ["1024", "1024", "1049600"]);
+    assert_eq!(
+        place
+            .run(&script)
+            .await
+            .content
+            .split_whitespace()
+            .collect::<Vec<_>>(),
+        ["1024", "1024", "1049600"]
+    );
 }
 
 #[tokio::test]
@@ -269,8 +277,10 @@ async fn programs_get_the_terminal_and_no_other_descriptor() {
             .await,
         "1000 1000"
     );
-    place.run("sleep 1000 &").await;
-    assert_eq!(place.text("ls -m /proc/$!/fd").await, "0, 1, 2");
+    place
+        .run("sh -c 'ls -m /proc/$$/fd; :' >listing & wait")
+        .await;
+    assert_eq!(place.text("cat listing").await, "0, 1, 2");
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use zareba_protocol::{Action, ActionEvent, RunCommand};
 
-use crate::place::{ADVICE, BELOW, Place, blocking, running, silent, timed_out};
+use crate::place::{
+    ADVICE, BELOW, Place, blocking, exit_code, metadata, running, silent, timed_out,
+};
 
 #[tokio::test]
 async fn a_hard_timeout_tells_the_output_so_far_and_leaves_the_command_running() {
@@ -129,22 +131,22 @@ async fn another_command_is_not_executed_while_one_runs() {
 #[tokio::test]
 async fn the_end_of_an_unwatched_command_is_told_before_the_next_one() {
     let place = Place::new().await;
-    let fifo = "mkfifo go && (cat go >/dev/null; echo tail; exit 9)";
-    place.run_for(0.2, fifo).await;
-    // Another shell lets it go, and sees its end by the lock that it frees.
+    let mut stream = place.stream().await;
+    // The mark comes a good while after the command's end, from a background job.
+    let command = "mkfifo go; cat go; echo tail; (sleep 0.3; echo mark) & (exit 9)";
+    assert_eq!(place.run_for(0.2, command).await.content, "");
     std::fs::write(place.directory.join("go"), "").unwrap();
-    let mut observation = place.run("echo mine").await;
-    while crate::place::exit_code(&observation) == -1 {
-        observation = place.run("echo mine").await;
-    }
-    let prefix = "[The previous command completed with exit code 9. Its remaining output:]\ntail\n\
-                  [Below is the output of your command.]\n";
-    let mut expected = place.ended("echo mine", "mine", 0);
-    if let zareba_protocol::ObservationKind::Run(output) = &mut expected.kind {
-        output.metadata.prefix = prefix.to_owned();
-    }
-    assert_eq!(observation, expected);
-    assert_eq!(place.run("true").await, place.ended("true", "", 0));
+    stream.until("mark").await;
+    let observation = place.run("echo mine").await;
+    let pid = metadata(&observation).pid;
+    let prefix = format!(
+        "[The previous command completed with exit code 9. Its remaining output:]\ntail\n[1] {pid}\nmark\n\
+         [Below is the output of your command.]\n"
+    );
+    assert_eq!(metadata(&observation).prefix, prefix);
+    assert_eq!(exit_code(&observation), 0);
+    assert!(observation.content.starts_with("mine"), "{observation:?}");
+    assert_eq!(metadata(&place.run("true").await).prefix, "");
 }
 
 #[tokio::test]

@@ -62,7 +62,11 @@ pub(super) struct Fate {
 impl Launcher {
     /// The runtime's name.
     pub(super) fn name(&self) -> &'static str {
-        if self.walls.is_some() { native::NAME } else { NAME }
+        if self.walls.is_some() {
+            native::NAME
+        } else {
+            NAME
+        }
     }
 
     /// Says that nothing is isolated, when that is so.
@@ -137,7 +141,11 @@ impl Launcher {
         let started = Started {
             link: link_to(&spawned.socket, &spawned.key)?,
             id,
-            workspace: if self.walls.is_some() { native::WORKSPACE.into() } else { workspace },
+            workspace: if self.walls.is_some() {
+                native::WORKSPACE.into()
+            } else {
+                workspace
+            },
             life,
             fate: Arc::clone(&fate),
             directory: directory.path().to_owned(),

@@ -41,8 +41,14 @@ const LISTEN_FD: i32 = 3;
 const KEY_FD: i32 = 4;
 
 /// What `/tmp` and `/dev/shm` may take.
-const TMP_CAP: MemoryCap = MemoryCap { bytes: 1024 * 1024 * 1024, inodes: 100_000 };
-const SHM_CAP: MemoryCap = MemoryCap { bytes: 256 * 1024 * 1024, inodes: 10_000 };
+const TMP_CAP: MemoryCap = MemoryCap {
+    bytes: 1024 * 1024 * 1024,
+    inodes: 100_000,
+};
+const SHM_CAP: MemoryCap = MemoryCap {
+    bytes: 256 * 1024 * 1024,
+    inodes: 10_000,
+};
 
 /// How long what is left of a sandbox may take to be gone.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -117,7 +123,10 @@ trait Preparing<T> {
 
 impl<T, E: Into<io::Error>> Preparing<T> for Result<T, E> {
     fn preparing(self, what: &'static str) -> Result<T, SuperviseError> {
-        self.map_err(|error| SuperviseError::Prepare { what, source: error.into() })
+        self.map_err(|error| SuperviseError::Prepare {
+            what,
+            source: error.into(),
+        })
     }
 }
 
@@ -128,9 +137,15 @@ impl<T, E: Into<io::Error>> Preparing<T> for Result<T, E> {
 /// When a layer cannot be put in place; nothing is left then.
 pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     let identity = choose_identity();
-    let places = make_places(&supervision.directory, identity).preparing("the sandbox's directories")?;
-    let entries = view::entries(&places, identity, supervision.workspace.as_deref(), supervision.mode)
-        .preparing("what the sandbox sees")?;
+    let places =
+        make_places(&supervision.directory, identity).preparing("the sandbox's directories")?;
+    let entries = view::entries(
+        &places,
+        identity,
+        supervision.workspace.as_deref(),
+        supervision.mode,
+    )
+    .preparing("what the sandbox sees")?;
     let policy = Policy {
         hostname: "sandbox".to_owned(),
         identity,
@@ -141,9 +156,8 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
         network: supervision.network,
     };
     let group = make_group(&supervision)?;
-    let ended = start(&supervision, &policy, &group).and_then(|confined| {
-        Ok(wait(&confined, supervision.lifeline.as_ref()))
-    });
+    let ended = start(&supervision, &policy, &group)
+        .map(|confined| wait(&confined, supervision.lifeline.as_ref()));
     // Whatever happened, nothing of it stays.
     let _ = fs::remove_file(&supervision.socket);
     if group.is_available() {
@@ -161,7 +175,12 @@ fn choose_identity() -> Identity {
     } else {
         (uid.as_raw(), gid.as_raw())
     };
-    Identity { uid_inside: UID_INSIDE, gid_inside: UID_INSIDE, uid_outside, gid_outside }
+    Identity {
+        uid_inside: UID_INSIDE,
+        gid_inside: UID_INSIDE,
+        uid_outside,
+        gid_outside,
+    }
 }
 
 /// The sandbox's user must reach its layers, and nothing else of ours.
@@ -169,53 +188,99 @@ fn make_places(directory: &Path, identity: Identity) -> io::Result<Places> {
     let make = |name: &str| {
         let path = directory.join(name);
         fs::create_dir(&path)?;
-        std::os::unix::fs::chown(&path, Some(identity.uid_outside), Some(identity.gid_outside))?;
+        std::os::unix::fs::chown(
+            &path,
+            Some(identity.uid_outside),
+            Some(identity.gid_outside),
+        )?;
         Ok::<_, io::Error>(path)
     };
-    let places = Places { files: make("files")?, layer: make("layer")?, empty: make("empty")? };
+    let places = Places {
+        files: make("files")?,
+        layer: make("layer")?,
+        empty: make("empty")?,
+    };
     make("layer/upper")?;
     make("layer/work")?;
     Ok(places)
 }
 
 fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
-    let Usage { memory_bytes, pids, cpu_millis } = supervision.limits;
+    let Usage {
+        memory_bytes,
+        pids,
+        cpu_millis,
+    } = supervision.limits;
     let limits = Limits {
         memory_bytes: Some(memory_bytes),
         pids: Some(pids),
         cpu_millis: Some(cpu_millis),
         io: Vec::new(),
         // A user without delegated groups has the limits of each process only, and is told.
-        demand: if rustix::process::geteuid().is_root() { Demand::Enforced } else { Demand::BestEffort },
+        demand: if rustix::process::geteuid().is_root() {
+            Demand::Enforced
+        } else {
+            Demand::BestEffort
+        },
     };
     Ok(Group::create(&Host::detect()?, &supervision.id, &limits)?)
 }
 
-fn start(supervision: &Supervision, policy: &Policy, group: &Group) -> Result<Confined, SuperviseError> {
+fn start(
+    supervision: &Supervision,
+    policy: &Policy,
+    group: &Group,
+) -> Result<Confined, SuperviseError> {
     let leaf = group.leaf(
         "all",
-        &LeafLimits { memory_bytes: None, pids: None, oom: OomScope::OneProcess },
+        &LeafLimits {
+            memory_bytes: None,
+            pids: None,
+            oom: OomScope::OneProcess,
+        },
     )?;
     let program = program(supervision)?;
-    let filter = SeccompProfile::builtin(Permissions { debugging: false, user_namespaces: false })
-        .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))?;
-    let executable = program.executable.as_fd().try_clone_to_owned().preparing("our own program")?;
+    let filter = SeccompProfile::builtin(Permissions {
+        debugging: false,
+        user_namespaces: false,
+    })
+    .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))?;
+    let executable = program
+        .executable
+        .as_fd()
+        .try_clone_to_owned()
+        .preparing("our own program")?;
     let restrict = move || {
-        let failed = |step, errno: Option<i32>| RestrictError { step, errno: errno.unwrap_or(0) };
-        limits_of_each().apply().map_err(|error| failed(Step::ResourceLimits, error.raw_os_error()))?;
-        drop_all_capabilities().map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
+        let failed = |step, errno: Option<i32>| RestrictError {
+            step,
+            errno: errno.unwrap_or(0),
+        };
+        limits_of_each()
+            .apply()
+            .map_err(|error| failed(Step::ResourceLimits, error.raw_os_error()))?;
+        drop_all_capabilities()
+            .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
         let rules = Ruleset::prepare(&paths())
             .and_then(|rules| rules.allow_program(executable.as_fd()))
             .and_then(Ruleset::enforce);
         // Enforced in full at the ABI of this kernel, or this is an error.
         let _report = rules.map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
-        filter.install().map_err(|error| failed(Step::Seccomp, error.raw_os_error()))
+        filter
+            .install()
+            .map_err(|error| failed(Step::Seccomp, error.raw_os_error()))
     };
     let admit = |pid: i32| match Pid::from_raw(pid) {
         Some(pid) => leaf.attach(pid).map_err(io::Error::other),
         None => Err(io::ErrorKind::InvalidInput.into()),
     };
-    Ok(launch(policy, program, &Hooks { admit: &admit, restrict: &restrict })?)
+    Ok(launch(
+        policy,
+        program,
+        &Hooks {
+            admit: &admit,
+            restrict: &restrict,
+        },
+    )?)
 }
 
 /// Our own program, as the executor inside.
@@ -227,9 +292,15 @@ fn program(supervision: &Supervision) -> Result<Program, SuperviseError> {
         .preparing("the executor's socket")?;
     let (key, write_key) = pipe_with(PipeFlags::CLOEXEC).preparing("the executor's key")?;
     rustix::io::write(&write_key, supervision.key.as_bytes()).preparing("the executor's key")?;
-    let mut arguments: Vec<OsString> = ["zareba", "executor", "--working-dir", WORKSPACE, "--no-enable-browser"]
-        .map(OsString::from)
-        .to_vec();
+    let mut arguments: Vec<OsString> = [
+        "zareba",
+        "executor",
+        "--working-dir",
+        WORKSPACE,
+        "--no-enable-browser",
+    ]
+    .map(OsString::from)
+    .to_vec();
     let channels = [
         ("--listen-fd", LISTEN_FD.to_string()),
         ("--key-fd", KEY_FD.to_string()),
@@ -259,16 +330,25 @@ fn program(supervision: &Supervision) -> Result<Program, SuperviseError> {
 }
 
 fn c_strings(strings: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
-    strings.into_iter().map(|string| Ok(CString::new(string.into_vec())?)).collect()
+    strings
+        .into_iter()
+        .map(|string| Ok(CString::new(string.into_vec())?))
+        .collect()
 }
 
 /// A floor that holds also where there are no control groups.
 fn limits_of_each() -> ResourceLimits {
     ResourceLimits {
-        open_files: Bounds { soft: 4096, hard: 4096 },
+        open_files: Bounds {
+            soft: 4096,
+            hard: 4096,
+        },
         processes: Some(Bounds::fixed(2048)),
         file_bytes: None,
-        stack_bytes: Bounds { soft: 8 * 1024 * 1024, hard: 64 * 1024 * 1024 },
+        stack_bytes: Bounds {
+            soft: 8 * 1024 * 1024,
+            hard: 64 * 1024 * 1024,
+        },
         locked_bytes: Bounds::fixed(64 * 1024),
         pending_signals: Bounds::fixed(4096),
         message_queue_bytes: Bounds::fixed(800 * 1024),
@@ -277,11 +357,20 @@ fn limits_of_each() -> ResourceLimits {
 
 /// What may be opened inside, beyond what the mounts say already.
 fn paths() -> PathPolicy {
-    let there = |paths: &[&str]| paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
+    let there = |paths: &[&str]| {
+        paths
+            .iter()
+            .map(PathBuf::from)
+            .filter(|path| path.exists())
+            .collect()
+    };
     PathPolicy {
         read_only: there(&["/"]),
         read_write: there(&[WORKSPACE, HOME, "/tmp", "/var", "/run", "/dev", "/proc"]),
-        execute: there(&["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", WORKSPACE, HOME, "/tmp", "/var"]),
+        execute: there(&[
+            "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", WORKSPACE,
+            HOME, "/tmp", "/var",
+        ]),
         tcp: None,
         reach: Reach::Inside,
     }
@@ -312,7 +401,9 @@ fn wait(confined: &Confined, lifeline: Option<&OwnedFd>) -> i32 {
 
 fn reap(confined: &Confined) -> i32 {
     match waitid(WaitId::PidFd(confined.pidfd.as_fd()), WaitIdOptions::EXITED) {
-        Ok(Some(status)) => status.exit_status().unwrap_or(128 + status.terminating_signal().unwrap_or(0)),
+        Ok(Some(status)) => status
+            .exit_status()
+            .unwrap_or(128 + status.terminating_signal().unwrap_or(0)),
         Ok(None) | Err(_) => 1,
     }
 }

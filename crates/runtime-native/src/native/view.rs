@@ -20,14 +20,21 @@ pub(crate) const HOME: &str = "/home/agent";
 pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// Directories with programs, libraries and their settings.
-const SYSTEM: [&str; 9] =
-    ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"];
+const SYSTEM: [&str; 9] = [
+    "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
+];
 
 /// What a home may take.
-const HOME_CAP: MemoryCap = MemoryCap { bytes: 1024 * 1024 * 1024, inodes: 100_000 };
+const HOME_CAP: MemoryCap = MemoryCap {
+    bytes: 1024 * 1024 * 1024,
+    inodes: 100_000,
+};
 
 /// What `/var` and `/run` may take; programs expect them to be there.
-const SMALL_CAP: MemoryCap = MemoryCap { bytes: 64 * 1024 * 1024, inodes: 10_000 };
+const SMALL_CAP: MemoryCap = MemoryCap {
+    bytes: 64 * 1024 * 1024,
+    inodes: 10_000,
+};
 
 /// How a directory of this machine appears as the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +79,37 @@ pub(crate) fn entries(
         }
     }
     for path in ["/var", "/run"] {
-        entries.push(entry(path, EntryKind::Memory { cap: SMALL_CAP, mode: 0o755 }));
+        entries.push(entry(
+            path,
+            EntryKind::Memory {
+                cap: SMALL_CAP,
+                mode: 0o755,
+            },
+        ));
     }
-    entries.push(entry("/var/tmp", EntryKind::Memory { cap: SMALL_CAP, mode: 0o1777 }));
-    entries.push(entry(HOME, EntryKind::Memory { cap: HOME_CAP, mode: 0o700 }));
+    entries.push(entry(
+        "/var/tmp",
+        EntryKind::Memory {
+            cap: SMALL_CAP,
+            mode: 0o1777,
+        },
+    ));
+    entries.push(entry(
+        HOME,
+        EntryKind::Memory {
+            cap: HOME_CAP,
+            mode: 0o700,
+        },
+    ));
     entries.push(entry(WORKSPACE, workspace_kind(places, workspace, mode)?));
     Ok(entries)
 }
 
 fn entry(inside: impl AsRef<Path>, kind: EntryKind) -> Entry {
-    Entry { inside: inside.as_ref().to_owned(), kind }
+    Entry {
+        inside: inside.as_ref().to_owned(),
+        kind,
+    }
 }
 
 fn read_only(source: &Path) -> EntryKind {
@@ -99,14 +127,23 @@ fn system(path: &Path) -> io::Result<Option<Entry>> {
         found => found?,
     };
     if found.is_symlink() {
-        return Ok(Some(entry(path, EntryKind::Link { target: fs::read_link(path)? })));
+        return Ok(Some(entry(
+            path,
+            EntryKind::Link {
+                target: fs::read_link(path)?,
+            },
+        )));
     }
     Ok(found.is_dir().then(|| entry(path, read_only(path))))
 }
 
 /// Who is who inside, in the words of the user database.
 fn identity_files(identity: Identity) -> [(&'static str, String); 5] {
-    let Identity { uid_inside: uid, gid_inside: gid, .. } = identity;
+    let Identity {
+        uid_inside: uid,
+        gid_inside: gid,
+        ..
+    } = identity;
     [
         (
             "passwd",
@@ -115,8 +152,14 @@ fn identity_files(identity: Identity) -> [(&'static str, String); 5] {
                  nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
             ),
         ),
-        ("group", format!("root:x:0:\n{USER}:x:{gid}:\nnogroup:x:65534:\n")),
-        ("hosts", "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n".to_owned()),
+        (
+            "group",
+            format!("root:x:0:\n{USER}:x:{gid}:\nnogroup:x:65534:\n"),
+        ),
+        (
+            "hosts",
+            "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n".to_owned(),
+        ),
         ("hostname", "sandbox\n".to_owned()),
         ("resolv.conf", "# This sandbox has no network.\n".to_owned()),
     ]
@@ -135,7 +178,11 @@ fn workspace_kind(
         WorkspaceMode::ReadWrite => Access::ReadWrite,
         WorkspaceMode::ReadOnly => Access::ReadOnly,
     };
-    Ok(EntryKind::Bind { source: source.to_owned(), access, owner: owner_of(source)? })
+    Ok(EntryKind::Bind {
+        source: source.to_owned(),
+        access,
+        owner: owner_of(source)?,
+    })
 }
 
 fn overlay(places: &Places, lower: &Path) -> io::Result<EntryKind> {
@@ -150,5 +197,8 @@ fn overlay(places: &Places, lower: &Path) -> io::Result<EntryKind> {
 fn owner_of(source: &Path) -> io::Result<Ownership> {
     use std::os::unix::fs::MetadataExt as _;
     let found = fs::metadata(source)?;
-    Ok(Ownership::Mapped { uid: found.uid(), gid: found.gid() })
+    Ok(Ownership::Mapped {
+        uid: found.uid(),
+        gid: found.gid(),
+    })
 }

@@ -4,10 +4,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use zareba_confine::Network;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ObservationKind, RunCommand, RuntimeStatus};
 use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
-use zareba_confine::Network;
 use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime, Usage,
     VariableStore, Walls, WorkspaceMode,

@@ -117,7 +117,13 @@ async fn ns3_system_files_can_be_neither_changed_nor_replaced() {
 #[tokio::test]
 async fn ns5_secrets_of_the_kernel_are_masked() {
     shows("cat /proc/keys /proc/kcore 2>/dev/null | wc -c", "0").await;
-    refuses(&["cat /etc/shadow", "mknod /tmp/disk b 8 0", "mknod /tmp/mem c 1 1", "dmesg"]).await;
+    refuses(&[
+        "cat /etc/shadow",
+        "mknod /tmp/disk b 8 0",
+        "mknod /tmp/mem c 1 1",
+        "dmesg",
+    ])
+    .await;
 }
 
 #[tokio::test]
@@ -132,7 +138,13 @@ async fn ns8_no_capability_is_left_in_any_set() {
 
 #[tokio::test]
 async fn ns9_there_are_no_further_user_namespaces() {
-    refuses(&["unshare -U true", "unshare -r true", "unshare -m true", "unshare -n true"]).await;
+    refuses(&[
+        "unshare -U true",
+        "unshare -r true",
+        "unshare -m true",
+        "unshare -n true",
+    ])
+    .await;
 }
 
 #[tokio::test]
@@ -201,7 +213,8 @@ async fn an_abstract_socket_of_the_machine_cannot_be_reached() {
     let name = format!("zareba-test-{}", std::process::id());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
     let _listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
-    let python = format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{name}\")'");
+    let python =
+        format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{name}\")'");
     refuses(&[&python]).await;
 }
 
@@ -241,7 +254,11 @@ async fn changes_to_a_copy_on_write_workspace_stay_inside() {
         ..spec()
     };
     let sandbox = fixture.runtime.create(spec).await.unwrap();
-    let shown = output(&*sandbox, "cat kept; echo changed > kept; rm gone; echo new > made; cat kept; ls -1").await;
+    let shown = output(
+        &*sandbox,
+        "cat kept; echo changed > kept; rm gone; echo new > made; cat kept; ls -1",
+    )
+    .await;
     assert_eq!(shown, "original\nchanged\nkept\nmade");
     sandbox.close().await.unwrap();
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).ok();
@@ -274,7 +291,11 @@ async fn a_read_only_workspace_cannot_be_changed() {
 async fn files_that_the_agent_hides_from_itself_are_removed_with_the_sandbox() {
     let fixture = fixture::native_with(WALLS);
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
-    output(&*sandbox, "mkdir -p a/b && touch a/b/c && chmod 0 a/b && chmod 0 a").await;
+    output(
+        &*sandbox,
+        "mkdir -p a/b && touch a/b/c && chmod 0 a/b && chmod 0 a",
+    )
+    .await;
     sandbox.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }

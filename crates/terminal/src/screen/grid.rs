@@ -61,12 +61,19 @@ enum Seen {
     /// Nothing.
     Nothing,
     /// All before this place, given that no row from `changed` on was written to since.
-    Until { row: u64, column: usize, changed: Option<u64> },
+    Until {
+        row: u64,
+        column: usize,
+        changed: Option<u64>,
+    },
 }
 
 impl Grid {
     pub(super) fn new(size: Size, limits: Limits) -> Self {
-        let (columns, height) = (usize::from(size.columns.max(1)), usize::from(size.rows.max(1)));
+        let (columns, height) = (
+            usize::from(size.columns.max(1)),
+            usize::from(size.rows.max(1)),
+        );
         Self {
             columns,
             height,
@@ -89,7 +96,10 @@ impl Grid {
 
     pub(super) fn size(&self) -> Size {
         let clamp = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
-        Size { columns: clamp(self.columns), rows: clamp(self.height) }
+        Size {
+            columns: clamp(self.columns),
+            rows: clamp(self.height),
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -129,7 +139,11 @@ impl Grid {
     }
 
     pub(super) fn print(&mut self, character: char) {
-        let character = if self.line_drawing { line_drawing(character) } else { character };
+        let character = if self.line_drawing {
+            line_drawing(character)
+        } else {
+            character
+        };
         let width = width_of(character).min(self.columns);
         if width == 0 {
             let Cursor { row, column, wraps } = self.cursor;
@@ -143,7 +157,8 @@ impl Grid {
             self.wrap_if_due();
         }
         let column = self.cursor.column.min(self.columns - width);
-        self.row_at(self.cursor.row, column).write_char(column, character, width);
+        self.row_at(self.cursor.row, column)
+            .write_char(column, character, width);
         self.cursor.column = column;
         self.advance(width);
     }
@@ -189,7 +204,9 @@ impl Grid {
     }
 
     pub(super) fn tab_forward(&mut self, count: usize) {
-        let stop = (self.cursor.column / TAB).saturating_add(count).saturating_mul(TAB);
+        let stop = (self.cursor.column / TAB)
+            .saturating_add(count)
+            .saturating_mul(TAB);
         self.move_to_column(stop);
     }
 
@@ -228,9 +245,17 @@ impl Grid {
 
     /// Sets the rows that scroll, counted from 1; zero or nonsense means all.
     pub(super) fn set_region(&mut self, top: usize, bottom: usize) {
-        let bottom = if bottom == 0 { self.height } else { bottom.min(self.height) };
+        let bottom = if bottom == 0 {
+            self.height
+        } else {
+            bottom.min(self.height)
+        };
         let top = top.max(1);
-        self.region = if top < bottom { (top - 1, bottom - 1) } else { (0, self.height - 1) };
+        self.region = if top < bottom {
+            (top - 1, bottom - 1)
+        } else {
+            (0, self.height - 1)
+        };
         self.move_to(0, 0);
     }
 
@@ -322,7 +347,8 @@ impl Grid {
 
     pub(super) fn insert_blanks(&mut self, count: usize) {
         let (Cursor { row, column, .. }, columns) = (self.cursor, self.columns);
-        self.row_at(row, column).insert_blanks(column, count, columns);
+        self.row_at(row, column)
+            .insert_blanks(column, count, columns);
     }
 
     pub(super) fn delete_columns(&mut self, count: usize) {
@@ -334,7 +360,10 @@ impl Grid {
     pub(super) fn show_alternate(&mut self) {
         if self.hidden.is_none() {
             let rows = std::mem::replace(&mut self.rows, VecDeque::from([Row::new()]));
-            self.hidden = Some(Hidden { rows, cursor: self.cursor });
+            self.hidden = Some(Hidden {
+                rows,
+                cursor: self.cursor,
+            });
             self.seen = Seen::Nothing;
             self.move_to(0, 0);
         }
@@ -386,7 +415,9 @@ impl Grid {
 
     /// Moves the top row out of sight and returns an empty one in exchange.
     fn push_top_row_to_past(&mut self) -> Row {
-        let Some(row) = self.rows.pop_front() else { return Row::new() };
+        let Some(row) = self.rows.pop_front() else {
+            return Row::new();
+        };
         if self.hidden.is_some() {
             // No history: all rows move under the numbers that somebody saw them by.
             self.note_change(0, 0);
@@ -399,7 +430,9 @@ impl Grid {
         while self.past.len() + self.height > self.limits.lines.max(self.height)
             || self.past_bytes > self.limits.history_bytes
         {
-            let Some(oldest) = self.past.pop_front() else { break };
+            let Some(oldest) = self.past.pop_front() else {
+                break;
+            };
             self.past_bytes -= oldest.bytes();
             self.dropped += 1;
             self.overflowed = true;
@@ -417,7 +450,11 @@ impl Grid {
 
     fn note_change(&mut self, row: usize, column: usize) {
         let number = self.top() + row as u64;
-        if let Seen::Until { row, column: seen_column, changed } = &mut self.seen
+        if let Seen::Until {
+            row,
+            column: seen_column,
+            changed,
+        } = &mut self.seen
             && (number < *row || (number == *row && column < *seen_column))
         {
             *changed = Some(changed.map_or(number, |earlier| earlier.min(number)));
@@ -429,7 +466,11 @@ impl Grid {
         let end_of_text = (last, self.rows.get(last).map_or(0, Row::width));
         // The next output starts at the cursor, which may stand below the rows in use.
         let (row, column) = end_of_text.max((self.cursor.row, self.cursor.column));
-        self.seen = Seen::Until { row: self.top() + row as u64, column, changed: None };
+        self.seen = Seen::Until {
+            row: self.top() + row as u64,
+            column,
+            changed: None,
+        };
     }
 
     pub(super) fn text(&self) -> Rendered {
@@ -439,8 +480,14 @@ impl Grid {
     pub(super) fn unseen(&self) -> Rendered {
         match self.seen {
             Seen::Nothing => self.text(),
-            Seen::Until { changed: Some(row), .. } => self.text_from(row, 0),
-            Seen::Until { row, column, changed: None } => self.text_from(row, column),
+            Seen::Until {
+                changed: Some(row), ..
+            } => self.text_from(row, 0),
+            Seen::Until {
+                row,
+                column,
+                changed: None,
+            } => self.text_from(row, column),
         }
     }
 
@@ -461,7 +508,11 @@ impl Grid {
             out.end_row(row.wrapped);
         }
         let (text, lines) = out.finish();
-        Rendered { text, lines, truncated }
+        Rendered {
+            text,
+            lines,
+            truncated,
+        }
     }
 }
 

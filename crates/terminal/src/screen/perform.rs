@@ -18,7 +18,10 @@ pub(super) struct Performer<'a> {
 
 impl<'a> Performer<'a> {
     pub(super) fn new(grid: &'a mut Grid) -> Self {
-        Self { grid, left_sequence: false }
+        Self {
+            grid,
+            left_sequence: false,
+        }
     }
 
     /// A sequence has just ended, and the parser stands between characters.
@@ -100,8 +103,10 @@ impl Perform for Performer<'_> {
 
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _ignore: bool, action: char) {
         self.left_sequence = true;
-        let numbers: Vec<usize> =
-            params.iter().map(|group| usize::from(group.first().copied().unwrap_or(0))).collect();
+        let numbers: Vec<usize> = params
+            .iter()
+            .map(|group| usize::from(group.first().copied().unwrap_or(0)))
+            .collect();
         let number = |index: usize| numbers.get(index).copied().unwrap_or(0);
         let count = number(0).max(1);
         match (intermediates, action) {

@@ -35,11 +35,17 @@ struct Cell {
     marks: Option<Box<str>>,
 }
 
-const BLANK: Cell = Cell { character: ' ', marks: None };
+const BLANK: Cell = Cell {
+    character: ' ',
+    marks: None,
+};
 
 impl Row {
     pub(super) fn new() -> Self {
-        Self { content: Content::Ascii(Vec::new()), wrapped: false }
+        Self {
+            content: Content::Ascii(Vec::new()),
+            wrapped: false,
+        }
     }
 
     /// Columns in use.
@@ -67,7 +73,10 @@ impl Row {
                 split_wide(cells, end);
                 grow(cells, end);
                 for (cell, &byte) in cells[column..end].iter_mut().zip(text) {
-                    *cell = Cell { character: char::from(byte), marks: None };
+                    *cell = Cell {
+                        character: char::from(byte),
+                        marks: None,
+                    };
                 }
             }
         }
@@ -80,16 +89,24 @@ impl Row {
         split_wide(cells, column);
         split_wide(cells, end);
         grow(cells, end);
-        cells[column] = Cell { character, marks: None };
+        cells[column] = Cell {
+            character,
+            marks: None,
+        };
         for cell in &mut cells[column + 1..end] {
-            *cell = Cell { character: RIGHT_HALF, marks: None };
+            *cell = Cell {
+                character: RIGHT_HALF,
+                marks: None,
+            };
         }
     }
 
     /// Hangs a character without width on the one that ends before `column`.
     pub(super) fn write_mark(&mut self, column: usize, mark: char) {
         let cells = self.cells();
-        let Some(mut index) = column.checked_sub(1).filter(|&index| index < cells.len()) else { return };
+        let Some(mut index) = column.checked_sub(1).filter(|&index| index < cells.len()) else {
+            return;
+        };
         while index > 0 && cells[index].character == RIGHT_HALF {
             index -= 1;
         }
@@ -162,7 +179,9 @@ impl Row {
         match &self.content {
             Content::Ascii(bytes) => {
                 // The bytes are ASCII by construction; lossy decoding borrows and never fails.
-                text.push_str(&String::from_utf8_lossy(bytes.get(column..).unwrap_or_default()));
+                text.push_str(&String::from_utf8_lossy(
+                    bytes.get(column..).unwrap_or_default(),
+                ));
             }
             Content::Cells(cells) => {
                 for cell in cells.get(column..).unwrap_or_default() {
@@ -177,7 +196,10 @@ impl Row {
 
     fn cells(&mut self) -> &mut Vec<Cell> {
         if let Content::Ascii(bytes) = &self.content {
-            let cell = |&byte: &u8| Cell { character: char::from(byte), marks: None };
+            let cell = |&byte: &u8| Cell {
+                character: char::from(byte),
+                marks: None,
+            };
             self.content = Content::Cells(bytes.iter().map(cell).collect());
         }
         match &mut self.content {
@@ -200,7 +222,11 @@ fn grow(cells: &mut Vec<Cell>, width: usize) {
 
 /// Blanks a wide character that straddles the border before `column`.
 fn split_wide(cells: &mut [Cell], column: usize) {
-    if column > 0 && cells.get(column).is_some_and(|cell| cell.character == RIGHT_HALF) {
+    if column > 0
+        && cells
+            .get(column)
+            .is_some_and(|cell| cell.character == RIGHT_HALF)
+    {
         cells[column - 1] = BLANK;
         cells[column] = BLANK;
     }
@@ -233,7 +259,10 @@ impl PastRow {
         let mut bytes = self.text;
         bytes.clear();
         bytes.shrink_to(RECYCLED_MAX_BYTES);
-        Row { content: Content::Ascii(bytes), wrapped: false }
+        Row {
+            content: Content::Ascii(bytes),
+            wrapped: false,
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -13,11 +13,20 @@ mod windows;
 
 use super::*;
 
-const WIDE: Limits = Limits { lines: 1000, history_bytes: 1024 * 1024 };
+const WIDE: Limits = Limits {
+    lines: 1000,
+    history_bytes: 1024 * 1024,
+};
 
 /// A screen small enough to run into its borders.
 fn small() -> Screen {
-    Screen::new(Size { columns: 20, rows: 5 }, WIDE)
+    Screen::new(
+        Size {
+            columns: 20,
+            rows: 5,
+        },
+        WIDE,
+    )
 }
 
 fn screen(columns: u16, rows: u16) -> Screen {
@@ -40,7 +49,10 @@ fn check(input: &str, expected: &str) {
 #[test]
 fn text_comes_out_as_it_went_in_without_trailing_blanks() {
     check("", "");
-    check("one\r\n  two  \r\n\r\nthree   \r\n\r\n", "one\n  two\n\nthree");
+    check(
+        "one\r\n  two  \r\n\r\nthree   \r\n\r\n",
+        "one\n  two\n\nthree",
+    );
 }
 
 #[test]
@@ -76,7 +88,10 @@ fn controls_that_show_nothing_change_nothing() {
 
 #[test]
 fn colours_and_styles_leave_no_trace() {
-    check("\x1b[1;31mred\x1b[0m \x1b[38;5;12mblue\x1b[m \x1b[38:2::1:2:3mrgb", "red blue rgb");
+    check(
+        "\x1b[1;31mred\x1b[0m \x1b[38;5;12mblue\x1b[m \x1b[38:2::1:2:3mrgb",
+        "red blue rgb",
+    );
 }
 
 #[test]
@@ -86,8 +101,14 @@ fn the_cursor_moves_as_told_and_no_further_than_the_border() {
     check("ab\x1b[Cc\x1b[4Dd", "db c");
     check("a\x1b[2Bb\x1b[1Ac", "a\n  c\n b");
     check("abc\x1b[2Ed\x1b[1Fe\x1b[7Gf", "abc\ne     f\nd");
-    check("a\x1b[4db\x1b[3`c\x1b[2ad\x1b[2ee", "a\n\n\n bc  d\n      e");
-    check("\x1b[99;99Hx\x1b[99Ay\x1b[99D\x1b[99Bz", "                   y\n\n\n\nz                  x");
+    check(
+        "a\x1b[4db\x1b[3`c\x1b[2ad\x1b[2ee",
+        "a\n\n\n bc  d\n      e",
+    );
+    check(
+        "\x1b[99;99Hx\x1b[99Ay\x1b[99D\x1b[99Bz",
+        "                   y\n\n\n\nz                  x",
+    );
 }
 
 #[test]
@@ -133,18 +154,30 @@ fn lines_are_inserted_and_deleted_at_the_cursor() {
 
 #[test]
 fn a_reset_gives_a_new_screen() {
-    check("abc\x1b[2;3r\x1b[?7l\x1b(0\x1bcabcdefghijklmnopqrstu", "abcdefghijklmnopqrstu");
+    check(
+        "abc\x1b[2;3r\x1b[?7l\x1b(0\x1bcabcdefghijklmnopqrstu",
+        "abcdefghijklmnopqrstu",
+    );
 }
 
 #[test]
 fn sequences_with_a_purpose_elsewhere_are_ignored() {
     check("a\x1b]0;a title\x07b", "ab");
     check("a\x1b]0;a title\x1b\\b", "ab");
-    check("a\x1b]52;c;aGk=\x07\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", "alinkb");
+    check(
+        "a\x1b]52;c;aGk=\x07\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b",
+        "alinkb",
+    );
     check("a\x1bPq#0;2;0;0;0~~-\x1b\\b", "ab");
-    check("a\x1b_application\x1b\\\x1b^private\x1b\\\x1bXstring\x1b\\b", "ab");
+    check(
+        "a\x1b_application\x1b\\\x1b^private\x1b\\\x1bXstring\x1b\\b",
+        "ab",
+    );
     check("a\x1b]0;ünïcode 世界\x07b\x1bPü\x1b\\c", "abc");
-    check("a\x1b[?25l\x1b[?2004h\x1b=\x1b>\x1b#8\x1b[>4;2m\x1b[!p\x1b[4hb", "ab");
+    check(
+        "a\x1b[?25l\x1b[?2004h\x1b=\x1b>\x1b#8\x1b[>4;2m\x1b[!p\x1b[4hb",
+        "ab",
+    );
 }
 
 #[test]
@@ -169,13 +202,28 @@ fn programs_that_ask_the_terminal_get_their_answer_once() {
 
 #[test]
 fn clear_forgets_everything_also_a_sequence_or_a_character_that_has_begun() {
-    for begun in [&b"text\r\nmore"[..], b"\x1b[3", b"\x1b]0;title", b"\xe4\xb8", b"\x1b[?1049h", b"\x1b(0"] {
+    for begun in [
+        &b"text\r\nmore"[..],
+        b"\x1b[3",
+        b"\x1b]0;title",
+        b"\xe4\xb8",
+        b"\x1b[?1049h",
+        b"\x1b(0",
+    ] {
         let mut screen = small();
         screen.feed(begun);
         screen.mark_seen();
         screen.clear();
         screen.feed(b"mq");
-        let expected = Rendered { text: "mq".to_owned(), lines: 1, truncated: false };
-        assert_eq!((screen.text(), screen.unseen()), (expected.clone(), expected), "after {begun:?}");
+        let expected = Rendered {
+            text: "mq".to_owned(),
+            lines: 1,
+            truncated: false,
+        };
+        assert_eq!(
+            (screen.text(), screen.unseen()),
+            (expected.clone(), expected),
+            "after {begun:?}"
+        );
     }
 }

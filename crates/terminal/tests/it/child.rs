@@ -18,15 +18,28 @@ struct Tracked {
 fn tracked(text: &str) -> Tracked {
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let mut spawn = script(text);
-    spawn.extra = vec![ExtraFd { descriptor: writer, number: 9 }];
+    spawn.extra = vec![ExtraFd {
+        descriptor: writer,
+        number: 9,
+    }];
     let pty = Pty::open(SIZE).unwrap();
     let child = spawn.on(&pty).unwrap();
-    Tracked { pty, child, life: File::from(reader) }
+    Tracked {
+        pty,
+        child,
+        life: File::from(reader),
+    }
 }
 
 async fn all_gone(mut life: File) {
     let end = tokio::task::spawn_blocking(move || life.read_to_end(&mut Vec::new()).unwrap());
-    assert_eq!(timeout(LONG, end).await.expect("a process lives on").unwrap(), 0);
+    assert_eq!(
+        timeout(LONG, end)
+            .await
+            .expect("a process lives on")
+            .unwrap(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -40,7 +53,11 @@ async fn an_end_is_told_with_its_reason() {
     for (text, reason, status) in cases {
         let pty = Pty::open(SIZE).unwrap();
         let mut child = script(text).on(&pty).unwrap();
-        assert_eq!(timeout(LONG, child.wait()).await.unwrap().unwrap(), reason, "{text}");
+        assert_eq!(
+            timeout(LONG, child.wait()).await.unwrap().unwrap(),
+            reason,
+            "{text}"
+        );
         assert_eq!(reason.shell_status(), status);
         assert_eq!(child.wait().await.unwrap(), reason, "the second time");
         assert_eq!(child.try_wait().unwrap(), Some(reason));
@@ -51,10 +68,17 @@ async fn an_end_is_told_with_its_reason() {
 async fn a_wait_may_be_given_up_and_taken_up_again() {
     let pty = Pty::open(SIZE).unwrap();
     let mut child = script("read line; exit 5").on(&pty).unwrap();
-    assert!(timeout(Duration::from_millis(20), child.wait()).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(20), child.wait())
+            .await
+            .is_err()
+    );
     assert_eq!(child.try_wait().unwrap(), None);
     pty.write(b"\r").unwrap();
-    assert_eq!(timeout(LONG, child.wait()).await.unwrap().unwrap(), ExitReason::Code(5));
+    assert_eq!(
+        timeout(LONG, child.wait()).await.unwrap().unwrap(),
+        ExitReason::Code(5)
+    );
 }
 
 #[tokio::test]
@@ -77,25 +101,45 @@ async fn a_program_that_is_stopped_is_ended_too() {
 #[tokio::test]
 async fn a_program_that_stopped_itself_goes_on_when_told_and_others_do_not_notice() {
     let pty = Pty::open(SIZE).unwrap();
-    let mut child = script("trap 'echo continued' CONT; echo ready; read line; kill -STOP $$; read line; exit 4").on(&pty).unwrap();
+    let mut child = script(
+        "trap 'echo continued' CONT; echo ready; read line; kill -STOP $$; read line; exit 4",
+    )
+    .on(&pty)
+    .unwrap();
     let mut screen = screen();
     see(&pty, &mut screen, "ready").await;
     child.resume_if_stopped();
     pty.write(b"stop\r").unwrap();
     assert_eq!(see(&pty, &mut screen, "stop").await, "ready\nstop");
-    while !std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains(") T ") {
+    while !std::fs::read_to_string(format!("/proc/{}/stat", child.pid()))
+        .unwrap()
+        .contains(") T ")
+    {
         tokio::task::yield_now().await;
     }
     child.resume_if_stopped();
-    assert_eq!(see(&pty, &mut screen, "continued").await, "ready\nstop\ncontinued");
+    assert_eq!(
+        see(&pty, &mut screen, "continued").await,
+        "ready\nstop\ncontinued"
+    );
     pty.write(b"\r").unwrap();
-    assert_eq!(timeout(LONG, child.wait()).await.unwrap().unwrap(), ExitReason::Code(4));
+    assert_eq!(
+        timeout(LONG, child.wait()).await.unwrap().unwrap(),
+        ExitReason::Code(4)
+    );
 }
 
 #[tokio::test]
 async fn company_that_is_left_is_known_and_can_be_ended() {
-    let Tracked { pty: _pty, mut child, life } = tracked("(trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1) & exit 3");
-    assert_eq!(timeout(LONG, child.wait()).await.unwrap().unwrap(), ExitReason::Code(3));
+    let Tracked {
+        pty: _pty,
+        mut child,
+        life,
+    } = tracked("(trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1) & exit 3");
+    assert_eq!(
+        timeout(LONG, child.wait()).await.unwrap().unwrap(),
+        ExitReason::Code(3)
+    );
     assert!(child.has_company());
     child.kill_session();
     all_gone(life).await;
@@ -105,11 +149,18 @@ async fn company_that_is_left_is_known_and_can_be_ended() {
 async fn nobody_else_is_harmed() {
     let pty = Pty::open(SIZE).unwrap();
     let mut bystander = script("read line; exit 8").on(&pty).unwrap();
-    let Tracked { pty: _pty, child, life } = tracked("sleep 1000");
+    let Tracked {
+        pty: _pty,
+        child,
+        life,
+    } = tracked("sleep 1000");
     drop(child);
     all_gone(life).await;
     pty.write(b"\r").unwrap();
-    assert_eq!(timeout(LONG, bystander.wait()).await.unwrap().unwrap(), ExitReason::Code(8));
+    assert_eq!(
+        timeout(LONG, bystander.wait()).await.unwrap().unwrap(),
+        ExitReason::Code(8)
+    );
 }
 
 #[tokio::test]

@@ -13,7 +13,10 @@ use std::{ffi::OsString, path::Path, time::Duration};
 
 use zareba_terminal::{Limits, Pty, Screen, Size, Spawn};
 
-const SIZE: Size = Size { columns: 80, rows: 24 };
+const SIZE: Size = Size {
+    columns: 80,
+    rows: 24,
+};
 
 /// How long anything may take before the test fails; nothing waits for it to pass.
 const LONG: Duration = Duration::from_secs(30);
@@ -22,7 +25,10 @@ const LONG: Duration = Duration::from_secs(30);
 fn script(text: &str) -> Spawn {
     let mut spawn = Spawn::new(Path::new("/bin/sh"), Path::new("/"));
     spawn.arguments = vec!["-c".into(), text.into()];
-    spawn.environment = vec![("PATH".into(), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
+    spawn.environment = vec![(
+        "PATH".into(),
+        OsString::from("/usr/local/bin:/usr/bin:/bin"),
+    )];
     spawn
 }
 
@@ -47,5 +53,11 @@ async fn see(pty: &Pty, screen: &mut Screen, expected: &str) -> String {
 }
 
 fn screen() -> Screen {
-    Screen::new(SIZE, Limits { lines: 1000, history_bytes: 1 << 20 })
+    Screen::new(
+        SIZE,
+        Limits {
+            lines: 1000,
+            history_bytes: 1 << 20,
+        },
+    )
 }

@@ -18,7 +18,10 @@ async fn what_is_typed_is_echoed_and_reaches_the_program() {
     let pty = Pty::open(SIZE).unwrap();
     let _child = script("read line; echo \"got <$line>\"").on(&pty).unwrap();
     assert_eq!(pty.write(b"some words\r").unwrap(), 11);
-    assert_eq!(see(&pty, &mut screen(), "got").await, "some words\ngot <some words>");
+    assert_eq!(
+        see(&pty, &mut screen(), "got").await,
+        "some words\ngot <some words>"
+    );
 }
 
 #[tokio::test]
@@ -34,11 +37,16 @@ async fn a_silent_line_is_read_and_never_shown() {
     let pty = Pty::open(SIZE).unwrap();
     pty.type_silently(b"secret\n").unwrap();
     pty.echo().unwrap();
-    let _child = script("read line; echo \"read ${#line}\"; read line; echo \"then $line\"").on(&pty).unwrap();
+    let _child = script("read line; echo \"read ${#line}\"; read line; echo \"then $line\"")
+        .on(&pty)
+        .unwrap();
     let mut screen = screen();
     assert_eq!(see(&pty, &mut screen, "read").await, "read 6");
     pty.write(b"shown\r").unwrap();
-    assert_eq!(see(&pty, &mut screen, "then").await, "read 6\nshown\nthen shown");
+    assert_eq!(
+        see(&pty, &mut screen, "then").await,
+        "read 6\nshown\nthen shown"
+    );
 }
 
 #[tokio::test]
@@ -50,14 +58,19 @@ async fn a_silent_line_takes_the_place_of_what_was_typed_ahead() {
         pty.type_silently(b"instead\n").unwrap();
         pty.echo().unwrap();
         let _child = script("read line; echo \"read <$line>\"").on(&pty).unwrap();
-        assert!(see(&pty, &mut screen(), "read").await.ends_with("read <instead>"));
+        assert!(
+            see(&pty, &mut screen(), "read")
+                .await
+                .ends_with("read <instead>")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_silent_line_is_read_whatever_a_program_did_to_the_terminal() {
     let pty = Pty::open(SIZE).unwrap();
-    let set_up = "stty raw -echo -icrnl -opost intr x; printf ready; read a; read b; printf '|'; stty -a";
+    let set_up =
+        "stty raw -echo -icrnl -opost intr x; printf ready; read a; read b; printf '|'; stty -a";
     let _child = script(set_up).on(&pty).unwrap();
     let mut screen = screen();
     see(&pty, &mut screen, "ready").await;
@@ -70,7 +83,10 @@ async fn a_silent_line_is_read_whatever_a_program_did_to_the_terminal() {
     let (_, modes) = modes.split_once('|').unwrap();
     assert!(modes.contains("intr = ^C;"), "{modes}");
     for mode in ["icanon", "echo", "icrnl", "opost", "iutf8"] {
-        assert!(modes.split_whitespace().any(|word| word == mode), "{mode} in {modes}");
+        assert!(
+            modes.split_whitespace().any(|word| word == mode),
+            "{mode} in {modes}"
+        );
     }
 }
 
@@ -81,17 +97,31 @@ async fn a_stopped_terminal_runs_again_with_the_next_silent_line() {
         let _child = script("read line; echo \"read $line\"").on(&pty).unwrap();
         pty.write(b"\x13").unwrap();
         pty.type_silently(b"on\n").unwrap();
-        assert!(see(&pty, &mut screen(), "read on").await.ends_with("read on"));
+        assert!(
+            see(&pty, &mut screen(), "read on")
+                .await
+                .ends_with("read on")
+        );
     }
 }
 
 #[tokio::test]
 async fn programs_see_the_size_and_are_told_of_another() {
-    let pty = Pty::open(Size { columns: 132, rows: 43 }).unwrap();
-    let _child = script("trap 'stty size; exit' WINCH; stty size; while :; do read x; done").on(&pty).unwrap();
+    let pty = Pty::open(Size {
+        columns: 132,
+        rows: 43,
+    })
+    .unwrap();
+    let _child = script("trap 'stty size; exit' WINCH; stty size; while :; do read x; done")
+        .on(&pty)
+        .unwrap();
     let mut screen = screen();
     assert_eq!(see(&pty, &mut screen, "43 132").await, "43 132");
-    pty.resize(Size { columns: 99, rows: 11 }).unwrap();
+    pty.resize(Size {
+        columns: 99,
+        rows: 11,
+    })
+    .unwrap();
     pty.write(b"\r").unwrap();
     assert!(see(&pty, &mut screen, "11 99").await.ends_with("11 99"));
 }
@@ -99,7 +129,9 @@ async fn programs_see_the_size_and_are_told_of_another() {
 #[tokio::test]
 async fn a_full_terminal_takes_no_more_and_says_how_much_it_took() {
     let pty = Pty::open(SIZE).unwrap();
-    let _child = script("stty raw -echo; echo ready; sleep 1000").on(&pty).unwrap();
+    let _child = script("stty raw -echo; echo ready; sleep 1000")
+        .on(&pty)
+        .unwrap();
     see(&pty, &mut screen(), "ready").await;
     let mut taken = 0;
     loop {

@@ -41,9 +41,13 @@ async fn a_program_leads_a_session_on_its_terminal() {
 
 #[tokio::test]
 async fn the_environment_is_what_was_given_and_nothing_else() {
-    let mut spawn = script("/usr/bin/env -0 | tr '\\0' '\\n' | grep -v -e ^PWD= -e ^OLDPWD= -e ^_= -e ^SHLVL=");
+    let mut spawn =
+        script("/usr/bin/env -0 | tr '\\0' '\\n' | grep -v -e ^PWD= -e ^OLDPWD= -e ^_= -e ^SHLVL=");
     spawn.environment.push(("WORD".into(), "two words".into()));
-    assert_eq!(output(spawn).await, "PATH=/usr/local/bin:/usr/bin:/bin\nWORD=two words");
+    assert_eq!(
+        output(spawn).await,
+        "PATH=/usr/local/bin:/usr/bin:/bin\nWORD=two words"
+    );
 }
 
 #[tokio::test]
@@ -63,8 +67,14 @@ async fn no_descriptor_comes_along_but_the_extra_ones() {
     let mut spawn = script("ls -m /proc/$$/fd; cat <&57; cat <&58");
     spawn.program = "/bin/bash".into();
     spawn.extra = vec![
-        ExtraFd { descriptor: file("first "), number: 57 },
-        ExtraFd { descriptor: file("second"), number: 58 },
+        ExtraFd {
+            descriptor: file("first "),
+            number: 57,
+        },
+        ExtraFd {
+            descriptor: file("second"),
+            number: 58,
+        },
     ];
     assert_eq!(output(spawn).await, "0, 1, 2, 57, 58\nfirst second");
     drop(leaked);
@@ -83,8 +93,14 @@ async fn extra_descriptors_arrive_whatever_numbers_they_have_here() {
         let mut spawn = script(&format!("cat <&{}; cat <&{}", numbers[0], numbers[1]));
         spawn.program = "/bin/bash".into();
         spawn.extra = vec![
-            ExtraFd { descriptor: first, number: numbers[0] },
-            ExtraFd { descriptor: second, number: numbers[1] },
+            ExtraFd {
+                descriptor: first,
+                number: numbers[0],
+            },
+            ExtraFd {
+                descriptor: second,
+                number: numbers[1],
+            },
         ];
         assert_eq!(output(spawn).await, "first second", "crossed: {crossed}");
     }
@@ -94,12 +110,22 @@ async fn extra_descriptors_arrive_whatever_numbers_they_have_here() {
 async fn signals_are_as_they_should_be_though_ours_are_not() {
     const PIPE_BIT: u64 = 1 << 12;
     let ours = std::fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = ours.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
-    assert_ne!(u64::from_str_radix(ignored, 16).unwrap() & PIPE_BIT, 0, "a Rust program ignores SIGPIPE");
+    let ignored = ours
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:\t"))
+        .unwrap();
+    assert_ne!(
+        u64::from_str_radix(ignored, 16).unwrap() & PIPE_BIT,
+        0,
+        "a Rust program ignores SIGPIPE"
+    );
     let text = output(script("grep -e SigIgn -e SigBlk /proc/self/status")).await;
     // The C library keeps two signals behind the first 31 to itself.
     let classic = |set: &str| u64::from_str_radix(set, 16).unwrap() & 0x7fff_ffff;
-    let sets: Vec<u64> = text.lines().map(|line| classic(line.rsplit(' ').next().unwrap())).collect();
+    let sets: Vec<u64> = text
+        .lines()
+        .map(|line| classic(line.rsplit(' ').next().unwrap()))
+        .collect();
     assert_eq!(sets, [0, 0], "{text}");
 }
 
@@ -111,17 +137,27 @@ async fn no_core_is_dumped() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let pty = Pty::open(SIZE).unwrap();
-    let error = Spawn::new(Path::new("/nowhere/sh"), Path::new("/")).on(&pty).unwrap_err();
+    let error = Spawn::new(Path::new("/nowhere/sh"), Path::new("/"))
+        .on(&pty)
+        .unwrap_err();
     assert_eq!(error.to_string(), "cannot start `/nowhere/sh`");
     assert!(error.source().unwrap().to_string().contains("No such file"));
-    let error = Spawn::new(Path::new("/bin/sh"), Path::new("/nowhere")).on(&pty).unwrap_err();
+    let error = Spawn::new(Path::new("/bin/sh"), Path::new("/nowhere"))
+        .on(&pty)
+        .unwrap_err();
     assert!(matches!(error, SpawnError::Start { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn another_user_can_be_had_by_root_alone() {
-    let credentials = Credentials { uid: 65534, gid: 65533, groups: vec![65533, 65532] };
-    let mut spawn = script("grep -e ^Uid: -e ^Gid: -e ^Groups: /proc/self/status | tr -s '\\t ' ' '; [ -w /dev/tty ] && stat -c %u $(tty)");
+    let credentials = Credentials {
+        uid: 65534,
+        gid: 65533,
+        groups: vec![65533, 65532],
+    };
+    let mut spawn = script(
+        "grep -e ^Uid: -e ^Gid: -e ^Groups: /proc/self/status | tr -s '\\t ' ' '; [ -w /dev/tty ] && stat -c %u $(tty)",
+    );
     spawn.credentials = Some(credentials);
     if rustix::process::geteuid().is_root() {
         let text = output(spawn).await;
@@ -137,7 +173,10 @@ async fn another_user_can_be_had_by_root_alone() {
 async fn an_extra_descriptor_works_in_both_directions() {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let mut spawn = script("echo through the pipe >&9");
-    spawn.extra = vec![ExtraFd { descriptor: writer, number: 9 }];
+    spawn.extra = vec![ExtraFd {
+        descriptor: writer,
+        number: 9,
+    }];
     let pty = Pty::open(SIZE).unwrap();
     let mut child = spawn.on(&pty).unwrap();
     assert_eq!(child.wait().await.unwrap(), ExitReason::Code(0));

@@ -15,6 +15,8 @@ pub(super) enum Need {
     Now,
     /// Agents and some actions use it when it is there.
     Useful,
+    /// The runtime `native` needs it.
+    Sandbox,
     /// Parts of Zareba that this version does not have will use it.
     Later,
 }
@@ -42,8 +44,9 @@ impl Need {
         match self {
             Self::Now => "Needed now",
             Self::Useful => "Used when it is there",
+            Self::Sandbox => "For the sandbox (--runtime native)",
             Self::Later => {
-                "For parts that this version does not have yet (isolating runtimes, browser, notebook)"
+                "For parts that this version does not have yet (containers, browser, notebook)"
             }
         }
     }
@@ -52,6 +55,7 @@ impl Need {
         match self {
             Self::Now => "now",
             Self::Useful => "useful",
+            Self::Sandbox => "sandbox",
             Self::Later => "later",
         }
     }

@@ -1,7 +1,13 @@
 //! The list of what is looked for, in the order in which it is printed.
 
-use std::{os::unix::net::UnixStream, path::Path};
+use std::{
+    os::unix::net::UnixStream,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
+use tokio::{process::Command, time::timeout};
 use zareba_config::Environment;
 use zareba_terminal::{Pty, Size};
 
@@ -11,10 +17,14 @@ use super::{
 };
 use crate::programs;
 
+/// How long a trial sandbox may take from its start to its end.
+const TRIAL_MAX: Duration = Duration::from_secs(20);
+
 /// Looks for everything. Must be called inside a runtime.
 pub(super) async fn examine(environment: &Environment) -> Vec<Check> {
     let mut checks = needed(environment).await;
     checks.extend(useful(environment).await);
+    checks.extend(sandbox().await);
     checks.extend(later(environment).await);
     checks
 }
@@ -92,45 +102,84 @@ async fn useful(environment: &Environment) -> Vec<Check> {
     checks
 }
 
+async fn sandbox() -> Vec<Check> {
+    let check = |name, finding| Check {
+        name,
+        need: Need::Sandbox,
+        finding,
+    };
+    vec![
+        check("a trial start", trial().await),
+        check(
+            "user namespaces",
+            Finding::of(
+                kernel::user_namespaces(),
+                "allow them: sysctl user.max_user_namespaces=10000 \
+                 kernel.apparmor_restrict_unprivileged_userns=0",
+            ),
+        ),
+        check(
+            "overlay",
+            Finding::of(kernel::file_system("overlay"), "modprobe overlay"),
+        ),
+        check("Landlock", kernel::landlock()),
+        check(
+            "seccomp",
+            Finding::of(
+                kernel::seccomp(),
+                "boot a kernel with CONFIG_SECCOMP_FILTER",
+            ),
+        ),
+        check(
+            "control groups",
+            Finding::of(
+                kernel::control_groups(),
+                "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
+            ),
+        ),
+    ]
+}
+
+/// Makes a sandbox, runs a command in it and ends it: the only answer that settles the matter.
+async fn trial() -> Finding {
+    let began = Instant::now();
+    let Ok(program) = std::env::current_exe() else {
+        return Finding::Unknown("our own program cannot be found".to_owned());
+    };
+    let tried = Command::new(program)
+        .args(["run", "--runtime", "native", "--", "true"])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    match timeout(TRIAL_MAX, tried).await {
+        Ok(Ok(output)) if output.status.success() => {
+            Finding::Present(format!("took {} ms", began.elapsed().as_millis()))
+        }
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let reasons: Vec<&str> = said
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
+            Finding::Missing(reasons.join("; "))
+        }
+        Ok(Err(error)) => Finding::Unknown(error.to_string()),
+        Err(_) => Finding::Missing("it took too long".to_owned()),
+    }
+}
+
 async fn later(environment: &Environment) -> Vec<Check> {
     let check = |name, found, advice| Check {
         name,
         need: Need::Later,
         finding: Finding::of(found, advice),
     };
-    let mut checks = vec![
-        check(
-            "user namespaces",
-            kernel::user_namespaces(),
-            "allow them: sysctl user.max_user_namespaces=10000 \
-             kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-        check(
-            "overlay",
-            kernel::file_system("overlay"),
-            "modprobe overlay",
-        ),
-        Check {
-            name: "Landlock",
-            need: Need::Later,
-            finding: kernel::landlock(),
-        },
-        check(
-            "seccomp",
-            kernel::seccomp(),
-            "boot a kernel with CONFIG_SECCOMP_FILTER",
-        ),
-        check(
-            "control groups",
-            kernel::control_groups(),
-            "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
-        ),
-        check(
-            "docker",
-            docker(environment),
-            "install Docker Engine and start it",
-        ),
-    ];
+    let mut checks = vec![check(
+        "docker",
+        docker(environment),
+        "install Docker Engine and start it",
+    )];
     let programs = [
         (
             "chromium",

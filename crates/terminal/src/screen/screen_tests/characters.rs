@@ -6,7 +6,10 @@ use super::*;
 fn a_line_that_wraps_at_the_border_is_whole_again() {
     assert_eq!(text_of(5, 4, "abcdefghijkl\r\nnext"), "abcdefghijkl\nnext");
     assert_eq!(text_of(5, 4, "abcde\r\nfgh"), "abcde\nfgh");
-    assert_eq!(text_of(5, 2, &"0123456789".repeat(10)), "0123456789".repeat(10));
+    assert_eq!(
+        text_of(5, 2, &"0123456789".repeat(10)),
+        "0123456789".repeat(10)
+    );
 }
 
 #[test]
@@ -23,7 +26,10 @@ fn a_line_erased_to_its_end_is_not_continued_any_more() {
 #[test]
 fn lines_inserted_or_deleted_within_a_wrapped_line_part_it() {
     assert_eq!(text_of(5, 4, "abcdefg\x1b[L"), "abcde\n\nfg");
-    assert_eq!(text_of(5, 4, "abcdefg\r\nnext\x1b[2;1H\x1b[M"), "abcde\nnext");
+    assert_eq!(
+        text_of(5, 4, "abcdefg\r\nnext\x1b[2;1H\x1b[M"),
+        "abcde\nnext"
+    );
 }
 
 #[test]
@@ -68,14 +74,24 @@ fn marks_stay_with_the_character_before_them() {
 
 #[test]
 fn joined_emoji_and_flags_come_out_as_they_went_in() {
-    for text in ["👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪🇫🇷", "☂️", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}"] {
+    for text in [
+        "👩‍👩‍👧‍👦",
+        "🏳️‍🌈",
+        "👍🏽",
+        "🇩🇪🇫🇷",
+        "☂️",
+        "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    ] {
         assert_eq!(text_of(40, 2, &format!("<{text}>")), format!("<{text}>"));
     }
 }
 
 #[test]
 fn line_drawing_shows_lines_until_it_ends() {
-    check("\x1b(0lqk\x1b(B\r\n\x1b(0x\x1b(Bx\x1b(0x\x1b(B\r\n\x1b(0mqj\x1b(B", "┌─┐\n│x│\n└─┘");
+    check(
+        "\x1b(0lqk\x1b(B\r\n\x1b(0x\x1b(Bx\x1b(0x\x1b(B\r\n\x1b(0mqj\x1b(B",
+        "┌─┐\n│x│\n└─┘",
+    );
 }
 
 #[test]

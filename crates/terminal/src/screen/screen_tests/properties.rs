@@ -9,7 +9,8 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
     let sequence = "\x1b\\[[0-9;?:>! ]{0,8}[@-~]".prop_map(String::into_bytes);
     let string = "\x1b[\\]P_X^][ -~é]{0,12}(\x07|\x1b\\\\|\x18|)".prop_map(String::into_bytes);
     let escape = "\x1b[ -/]{0,2}[0-~]".prop_map(String::into_bytes);
-    let text = "[ a-z\r\n\t\x08\x0b\x7fé世\u{301}\u{200d}🎉\u{85}]{0,40}".prop_map(String::into_bytes);
+    let text =
+        "[ a-z\r\n\t\x08\x0b\x7fé世\u{301}\u{200d}🎉\u{85}]{0,40}".prop_map(String::into_bytes);
     let piece = prop_oneof![
         3 => text,
         3 => sequence,

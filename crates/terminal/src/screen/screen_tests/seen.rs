@@ -48,7 +48,10 @@ fn what_was_appended_is_new_also_when_all_before_has_scrolled_away() {
     let later: String = (3..=40).map(|number| format!("{number}\r\n")).collect();
     let expected: Vec<String> = (3..=40).map(|number| number.to_string()).collect();
     assert_eq!(news("1\r\n2\r\n", &later), expected.join("\n"));
-    assert_eq!(news("世界", &format!("!\r\n{later}")), format!("!\n{}", expected.join("\n")));
+    assert_eq!(
+        news("世界", &format!("!\r\n{later}")),
+        format!("!\n{}", expected.join("\n"))
+    );
 }
 
 #[test]
@@ -82,22 +85,45 @@ fn another_screen_is_new_as_a_whole() {
 
 #[test]
 fn an_alternate_screen_that_scrolled_is_new_as_a_whole() {
-    assert_eq!(news("\x1b[?1049h1\r\n2\r\n3\r\n4\r\n5", "\r\n6\r\n7"), "3\n4\n5\n6\n7");
+    assert_eq!(
+        news("\x1b[?1049h1\r\n2\r\n3\r\n4\r\n5", "\r\n6\r\n7"),
+        "3\n4\n5\n6\n7"
+    );
     assert_eq!(news("\x1b[?1049h1\r\n2\r\n3\r\n4", "\r\n5"), "\n5");
 }
 
 #[test]
 fn what_the_past_could_not_hold_is_told() {
-    let mut screen = Screen::new(Size { columns: 20, rows: 5 }, Limits { lines: 10, ..WIDE });
+    let mut screen = Screen::new(
+        Size {
+            columns: 20,
+            rows: 5,
+        },
+        Limits { lines: 10, ..WIDE },
+    );
     screen.feed(b"1\r\n2\r\n");
     screen.mark_seen();
     let later: String = (3..=30).map(|number| format!("{number}\r\n")).collect();
     screen.feed(later.as_bytes());
     let kept: Vec<String> = (22..=30).map(|number| number.to_string()).collect();
-    assert_eq!(screen.unseen(), Rendered { text: kept.join("\n"), lines: 9, truncated: true });
+    assert_eq!(
+        screen.unseen(),
+        Rendered {
+            text: kept.join("\n"),
+            lines: 9,
+            truncated: true
+        }
+    );
     screen.mark_seen();
     screen.feed(b"31");
-    assert_eq!(screen.unseen(), Rendered { text: "31".to_owned(), lines: 1, truncated: false });
+    assert_eq!(
+        screen.unseen(),
+        Rendered {
+            text: "31".to_owned(),
+            lines: 1,
+            truncated: false
+        }
+    );
 }
 
 #[test]
