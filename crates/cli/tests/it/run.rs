@@ -110,6 +110,26 @@ fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
 }
 
 #[test]
+fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
+    let place = Place::new();
+    std::fs::write(place.path("workspace/note"), "ours\n").unwrap();
+    let command = "id -un; pwd; cat note; echo theirs > note; cat note; ls /root; echo \"[$SECRET]\"";
+    let told = Told::from(
+        place
+            .zareba(&["run", "--runtime", "native", "--workspace", ".", "--", command])
+            .env("SECRET", "x")
+            .output()
+            .unwrap(),
+    );
+    let expected = "agent\n/workspace\nours\ntheirs\nls: cannot access '/root': No such file or directory\n[]\n";
+    assert_eq!(told.stdout, expected, "{}", told.stderr);
+    let note = std::fs::read_to_string(place.path("workspace/note")).unwrap();
+    assert_eq!(note, "ours\n");
+    assert!(!told.stderr.contains("isolate"), "{}", told.stderr);
+    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
 fn json_is_the_observation() {
     let place = Place::new();
     let told = place.output(&["run", "-o", "json", "--", "echo", "hi"]);
@@ -126,7 +146,7 @@ fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
     assert_eq!(told.code, Some(122));
     insta::assert_snapshot!(told.stderr, @"
     error: the runtime `docker` is not part of this version
-      hint: use `--runtime cli` or `--runtime local`; neither isolates
+      hint: use `--runtime native`, or `cli` or `local`, which do not isolate
     ");
     let told = place.output(&["run", "--set", "shell.program=/none", "--", "true"]);
     assert_eq!(told.code, Some(122), "{}", told.stderr);

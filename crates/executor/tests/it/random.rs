@@ -101,7 +101,8 @@ impl Walk {
         i64::try_from(self.random.below(120)).unwrap()
     }
 
-    /// The content without what background jobs wrote and what the shell says of them.
+    /// The content without what background jobs wrote, what the shell says of them, and the echo
+    /// of a key that came when the command before had just ended.
     fn own(&self, observation: &Observation) -> String {
         let is_own = |line: &&str| {
             !line.starts_with("bg") && !line.starts_with('[') && !line.starts_with("(wd now")
@@ -112,6 +113,7 @@ impl Walk {
             .filter(is_own)
             .collect::<Vec<_>>()
             .join("\n")
+            .trim_start_matches(['^', 'C', '\\', '\n'])
             .trim()
             .to_owned()
     }
