@@ -13,6 +13,7 @@ mod report;
 mod spill;
 mod split;
 mod start;
+mod state;
 mod texts;
 mod turn;
 
@@ -22,12 +23,13 @@ use std::{
     time::Duration,
 };
 
-use actor::{Actor, PATIENCE_MAX};
+use actor::Actor;
 use bytes::Bytes;
 use observe::Context;
 pub(crate) use observe::chain;
 pub(crate) use process::ShellSpec;
 pub use process::StartShellError;
+use state::PATIENCE_MAX;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use turn::{Ask, Patience, Request};
 use zareba_protocol::{Observation, RunCommand};

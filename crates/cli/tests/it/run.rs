@@ -113,10 +113,19 @@ fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
 fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
     let place = Place::new();
     std::fs::write(place.path("workspace/note"), "ours\n").unwrap();
-    let command = "id -un; pwd; cat note; echo theirs > note; cat note; ls /root; echo \"[$SECRET]\"";
+    let command =
+        "id -un; pwd; cat note; echo theirs > note; cat note; ls /root; echo \"[$SECRET]\"";
     let told = Told::from(
         place
-            .zareba(&["run", "--runtime", "native", "--workspace", ".", "--", command])
+            .zareba(&[
+                "run",
+                "--runtime",
+                "native",
+                "--workspace",
+                ".",
+                "--",
+                command,
+            ])
             .env("SECRET", "x")
             .output()
             .unwrap(),

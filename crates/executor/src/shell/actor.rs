@@ -7,14 +7,14 @@
 //! Output is always read, also when nobody waits: what background jobs write between two
 //! commands is shown with the second.
 
-use std::{collections::VecDeque, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use tokio::{
     sync::{Notify, broadcast, mpsc, oneshot, watch},
     time::Instant,
 };
-use zareba_terminal::{Child, ExitReason, Limits, Rendered, Screen};
+use zareba_terminal::{Child, ExitReason, Limits, Screen};
 
 use super::{
     keys::Key,
@@ -22,6 +22,7 @@ use super::{
     report::{Report, Subject},
     spill::Spill,
     start,
+    state::{Running, State, Waiter, asker_gone, may_type, sleep_until},
     turn::{Ask, Ended, Outcome, Patience, Previous, Request, ShellLost, Turn},
 };
 
@@ -43,9 +44,6 @@ const DRAIN_MAX_BYTES: usize = 1024 * 1024;
 
 /// A terminal in line mode drops what a line has beyond this.
 const LINE_MAX_BYTES: usize = 4094;
-
-/// A shell takes a command within microseconds, when all is well.
-const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// The task's state.
 pub(super) struct Actor {
@@ -71,33 +69,6 @@ pub(super) struct Actor {
     /// Shells that ended, whose background jobs may live on until we end too.
     lost: Vec<Child>,
     chunk: Vec<u8>,
-}
-
-/// What the shell is doing.
-#[derive(Debug)]
-pub(super) enum State {
-    Idle,
-    Running(Running),
-    /// A command ended and nobody has asked yet.
-    Finished(Running, Ended),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Running {
-    id: u64,
-    since: Instant,
-    /// Its text, until the shell has taken it.
-    untaken: Option<String>,
-    /// A turn that waited for it has ended.
-    observed: bool,
-    previous: Option<Previous>,
-}
-
-struct Waiter {
-    reply: oneshot::Sender<Turn>,
-    patience: Patience,
-    since: Instant,
-    last_output: Instant,
 }
 
 enum Event {
@@ -567,61 +538,3 @@ impl Actor {
         }
     }
 }
-
-impl Turn {
-    /// A turn that touched nothing.
-    fn bare(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            output: Rendered::default(),
-            continued: false,
-            full: Default::default(),
-            previous: None,
-            replaced_before: false,
-        }
-    }
-}
-
-impl Running {
-    /// The shell has had time enough to take it.
-    fn is_overdue(&self) -> bool {
-        self.since.elapsed() > TAKEN_WITHIN
-    }
-}
-
-impl Waiter {
-    fn deadline(&self) -> Option<Instant> {
-        let silence = self
-            .patience
-            .silence
-            .map(|silence| self.last_output + silence);
-        let total = self.patience.total.map(|total| self.since + total);
-        match (silence, total) {
-            (Some(silence), Some(total)) => Some(silence.min(total)),
-            (silence, total) => silence.or(total),
-        }
-    }
-}
-
-/// Nothing is typed before the shell has taken the command, unless that lasts so long that only
-/// a key can help.
-fn may_type(process: &ShellProcess, state: &State) -> bool {
-    process.listens() || matches!(state, State::Running(running) if running.is_overdue())
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn asker_gone(waiter: &mut Option<Waiter>) {
-    match waiter {
-        Some(waiter) => waiter.reply.closed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The longest that anybody may wait; a float from the wire can be anything.
-pub(super) const PATIENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);

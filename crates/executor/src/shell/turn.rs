@@ -58,6 +58,20 @@ pub(super) struct Turn {
     pub(super) replaced_before: bool,
 }
 
+impl Turn {
+    /// A turn that touched nothing.
+    pub(super) fn bare(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            output: Rendered::default(),
+            continued: false,
+            full: FullOutput::default(),
+            previous: None,
+            replaced_before: false,
+        }
+    }
+}
+
 /// Why a turn ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
