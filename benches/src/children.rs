@@ -49,8 +49,8 @@ impl Owned {
         self.child.id()
     }
 
-    /// Asks it to end, and makes it when it does not listen.
-    pub(crate) fn stop(self) -> io::Result<()> {
+    /// Asks it to end and waits until it has, or until it is clear that it does not listen.
+    pub(crate) fn ask_to_end(&self) -> io::Result<()> {
         let descriptor = pidfd_open(self.pid(), PidfdFlags::empty())?;
         kill_process(self.pid(), Signal::TERM)?;
         let mut ended = [PollFd::new(&descriptor, PollFlags::IN)];

@@ -126,9 +126,12 @@ impl Executor {
     pub(crate) fn lane(&self, requests: Vec<Vec<u8>>) -> anyhow::Result<HttpLane> {
         HttpLane::open(&self.address, requests)
     }
+}
 
-    pub(crate) fn stop(self) -> anyhow::Result<()> {
-        self.process.stop().context("cannot stop the executor")
+impl Drop for Executor {
+    fn drop(&mut self) {
+        // Killed, it would leave its state directory behind. What does not listen is killed next.
+        let _ = self.process.ask_to_end();
     }
 }
 

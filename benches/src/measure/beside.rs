@@ -28,33 +28,62 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let file = setting.program.working_dir.join("note.txt");
     fs::write(&file, "sixteen letters\n".repeat(64))?;
     let executor = Executor::start(&setting.program, Transport::Tcp)?;
-    let idle = reads(setting, &executor, &file)?;
-    let mut rows = Vec::new();
-    for (command, name) in [
-        (format!("sleep {seconds}"), "while a command sleeps"),
-        (
-            format!("timeout {seconds} yes 'a line of output'"),
-            "while a command floods its terminal",
-        ),
-    ] {
-        let mut busy = executor.lane(vec![actions::run(&command, &Place::DefaultShell)])?;
-        let start = Instant::now();
-        busy.send()?;
-        let samples = reads(setting, &executor, &file)?;
-        let during = start.elapsed() < Duration::from_secs(seconds);
-        ensure!(during, "the reads outlasted the command beside them");
-        busy.receive()?;
-        rows.extend([
-            row(name, "p50", samples.p50(), idle.p50()),
-            row(name, "p99", samples.p99(), idle.p99()),
-        ]);
-    }
-    executor.stop()?;
+    let sleeps = format!("sleep {seconds}");
+    let floods = format!("timeout {seconds} yes 'a line of output'");
+    let during = Duration::from_secs(seconds);
+    let beside = |command: &str| beside(setting, &executor, &file, command, during);
+    let (sleeper, flood) = (beside(&sleeps)?, beside(&floods)?);
     // The flood takes a core for itself, so only the sleeper can be held to a goal.
-    for row in rows.iter_mut().take(2) {
-        *row = row.clone().goal(Goal::RatioAtMost(1.5));
-    }
+    let goal = Goal::RatioAtMost(1.5);
+    let [p50, p99] = rows("while a command sleeps", &sleeper);
+    let mut rows = rows("while a command floods its terminal", &flood).to_vec();
+    rows.splice(0..0, [p50.goal(goal), p99.goal(goal)]);
     Ok(rows)
+}
+
+/// Reads while a command runs, between two times of reading while nothing does.
+struct Beside {
+    busy: Samples,
+    idle: [Samples; 2],
+}
+
+impl Beside {
+    /// The stricter of the two: the first is colder.
+    fn idle(&self, percentile: fn(&Samples) -> Duration) -> Duration {
+        let [before, after] = &self.idle;
+        percentile(before).min(percentile(after))
+    }
+}
+
+fn beside(
+    setting: &Setting,
+    executor: &Executor,
+    file: &Path,
+    command: &str,
+    during: Duration,
+) -> anyhow::Result<Beside> {
+    let before = reads(setting, executor, file)?;
+    let mut command = executor.lane(vec![actions::run(command, &Place::DefaultShell)])?;
+    let start = Instant::now();
+    command.send()?;
+    let busy = reads(setting, executor, file)?;
+    ensure!(
+        start.elapsed() < during,
+        "the reads outlasted the command beside them"
+    );
+    command.receive()?;
+    let after = reads(setting, executor, file)?;
+    Ok(Beside {
+        busy,
+        idle: [before, after],
+    })
+}
+
+fn rows(name: &str, beside: &Beside) -> [Row; 2] {
+    [
+        row(name, "p50", beside.busy.p50(), beside.idle(Samples::p50)),
+        row(name, "p99", beside.busy.p99(), beside.idle(Samples::p99)),
+    ]
 }
 
 fn row(name: &str, percentile: &str, value: Duration, idle: Duration) -> Row {

@@ -33,8 +33,6 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         rows.extend(judged(command, "Unix socket", &of_unix, &of_bash));
         rows.extend(beside_peer(setting, command, &of_tcp));
     }
-    tcp.stop()?;
-    unix.stop()?;
     Ok(rows)
 }
 

@@ -42,7 +42,6 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         rows.extend(edit(setting, &executor, directory.path(), "in memory")?);
     }
     rows.push(many_readers(setting, &executor)?);
-    executor.stop()?;
     Ok(rows)
 }
 

@@ -31,7 +31,6 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         shell_resident += proc::resident(shell)?.amount();
     }
     let shell_resident = Quantity::Bytes(shell_resident);
-    executor.stop()?;
     let in_company = in_company(setting)?;
     let mut rows = vec![
         Row::new("executor idle, PSS", fresh.proportional)
@@ -64,9 +63,6 @@ fn in_company(setting: &Setting) -> anyhow::Result<Quantity> {
     let mut sum = 0.0;
     for executor in &executors {
         sum += proc::memory(executor.pid())?.proportional.amount();
-    }
-    for executor in executors {
-        executor.stop()?;
     }
     Ok(Quantity::Bytes(sum / COMPANY as f64))
 }

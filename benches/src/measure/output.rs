@@ -5,7 +5,7 @@ use std::{
     fs::File,
     io::{BufWriter, Write as _},
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -18,11 +18,13 @@ use crate::{
     proc,
     quantity::Quantity,
     setting::{Effort, Setting},
-    stats::median,
     table::{Goal, Row},
 };
 
 const ROUNDS: usize = 3;
+
+/// Time after which the rounds so far must do.
+const BUDGET: Duration = Duration::from_secs(20);
 
 /// What lines the output is made of. Short ones are harder: more of them per byte.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +60,11 @@ fn shown(setting: &Setting, command: &str, size: usize, name: &str) -> anyhow::R
     proc::forget_peak(executor.pid())?;
     let before = proc::resident(executor.pid())?;
     let (mut ours, mut drained) = (Vec::new(), Vec::new());
+    let start = Instant::now();
     for _ in 0..ROUNDS {
+        if start.elapsed() > BUDGET {
+            break;
+        }
         drained.push(rate(size, floors::drain(command)?));
         // A connection that was kept through the drain may be one that the server gave up.
         let mut lane = executor
@@ -67,18 +73,22 @@ fn shown(setting: &Setting, command: &str, size: usize, name: &str) -> anyhow::R
         ours.push(rate(size, lane.once()?));
     }
     let peak = proc::peak_resident(executor.pid())?;
-    executor.stop()?;
     let mebibytes = size >> 20;
     Ok([
         Row::new(
             format!("{mebibytes} MiB of output, {name}"),
-            Quantity::BytesPerSecond(median(&ours)),
+            Quantity::BytesPerSecond(best(&ours)),
         )
         .goal(Goal::RatioAtLeast(0.8))
-        .beside("raw PTY drain", Quantity::BytesPerSecond(median(&drained))),
+        .beside("raw PTY drain", Quantity::BytesPerSecond(best(&drained))),
         Row::new(format!("{mebibytes} MiB of output, {name}, peak RSS"), peak)
             .beside("RSS before", before),
     ])
+}
+
+/// Whatever else the machine does only ever makes a round slower.
+fn best(rates: &[f64]) -> f64 {
+    rates.iter().copied().fold(0.0, f64::max)
 }
 
 fn rate(size: usize, time: Duration) -> f64 {

@@ -32,7 +32,6 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         rc_file: RcFile::Read,
     };
     let [once, bash] = side_by_side([&mut once, &mut bash], plan)?;
-    executor.stop()?;
     let (mut ours, mut bare) = (
         Run {
             program: &setting.program,

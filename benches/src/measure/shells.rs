@@ -37,6 +37,8 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         );
         light_rates.push((ours, floor));
     }
+    // Without a goal: one bare bash and its asker wait for each other, and how fast that goes
+    // depends on whether the kernel puts them on one core, so its speed-up varies threefold.
     rows.push(speed_up(
         "light commands, 16 shells against 1",
         light_rates[0],
@@ -48,8 +50,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         "busy commands, 16 shells against 1, {} cores",
         proc::cores()
     );
-    rows.push(speed_up(&what, one, all));
-    executor.stop()?;
+    rows.push(speed_up(&what, one, all).goal(Goal::RatioAtLeast(0.8)));
     Ok(rows)
 }
 
@@ -65,9 +66,7 @@ fn shells(count: usize) -> String {
 fn speed_up(what: &str, one: (Quantity, Quantity), many: (Quantity, Quantity)) -> Row {
     let ours = Quantity::Times(many.0.amount() / one.0.amount());
     let floor = Quantity::Times(many.1.amount() / one.1.amount());
-    Row::new(what, ours)
-        .goal(Goal::RatioAtLeast(0.8))
-        .beside(FLOOR, floor)
+    Row::new(what, ours).beside(FLOOR, floor)
 }
 
 fn rates(

@@ -13,7 +13,9 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::Mode,
+    io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{DumpableBehavior, Pid, Signal, WaitOptions},
     thread::{Gid, Uid},
@@ -33,6 +35,9 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS;
+
+/// What the child says when only the start of the program is left to do.
+const SET_UP: u8 = b'+';
 
 /// The longest failure that is read from a child.
 const FAILURE_MAX_BYTES: u64 = 16 * 1024;
@@ -118,8 +123,9 @@ pub fn launch(
     hooks: &Hooks<'_>,
 ) -> Result<Confined, LaunchError> {
     let prepared = root::prepare(policy)?;
-    let (verdict, verdict_inside) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
+    let (verdict, verdict_inside) = verdict_pipe().at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
+    let privileged = rustix::process::geteuid().is_root();
     let network = match policy.network {
         Network::None => libc::CLONE_NEWNET,
         Network::Host => 0,
@@ -132,6 +138,7 @@ pub fn launch(
                 program,
                 restrict: hooks.restrict,
                 verdict: verdict_inside,
+                privileged,
             };
             inside.run(prepared, mapped_inside)
         }
@@ -151,6 +158,16 @@ pub fn launch(
             }
         }
     }
+}
+
+/// A pipe whose writing end is out of the way of the numbers that the program's own descriptors
+/// get. There must be no second copy of it in the parent, or it would never see the pipe's end.
+fn verdict_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (verdict, inside) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((
+        verdict,
+        rustix::io::fcntl_dupfd_cloexec(&inside, sys::HIGH_NUMBER)?,
+    ))
 }
 
 /// What is done to the new process beside what the policy says.
@@ -215,15 +232,17 @@ fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
         .take(FAILURE_MAX_BYTES)
         .read_to_end(&mut text)
         .at(Step::HandShake, "the child")?;
-    if text.is_empty() {
-        return Ok(());
-    }
-    let died = || Failure {
+    // Without the mark the child was killed before it could say anything.
+    let failure = match text.strip_prefix(&[SET_UP]) {
+        Some([]) => return Ok(()),
+        Some(failure) => failure,
+        None => &text,
+    };
+    Err(serde_json::from_slice(failure).unwrap_or_else(|_| Failure {
         step: Step::HandShake,
         errno: 0,
         object: "the child ended half-way".to_owned(),
-    };
-    Err(serde_json::from_slice(&text).unwrap_or_else(|_| died()))
+    }))
 }
 
 /// The child's side.
@@ -232,22 +251,25 @@ struct Inside<'a> {
     program: Program,
     restrict: &'a dyn Fn() -> Result<(), RestrictError>,
     verdict: OwnedFd,
+    /// The launcher is the machine's root.
+    privileged: bool,
 }
 
 impl Inside<'_> {
     /// Never returns: the process ends here, or becomes the first of the sandbox.
     fn run(self, prepared: root::Prepared, mapped: OwnedFd) -> ! {
-        let started = self
-            .set_up(prepared, mapped)
-            .and_then(|()| sys::fork().at(Step::Exec, "fork"));
+        let started = self.set_up(prepared, mapped).and_then(|()| {
+            rustix::io::write(&self.verdict, &[SET_UP]).at(Step::HandShake, "the parent")?;
+            sys::fork().at(Step::Exec, "fork")
+        });
         match started {
             Ok(None) => {
                 let failure = Failure::new(Step::Exec, "", &sys::execute(&self.program));
                 self.fail(&failure)
             }
             Ok(Some(program)) => {
-                // The last copy is the program's, and its start closes it.
-                drop(self.verdict);
+                // The last copy of the verdict's pipe is the program's, and its start closes it.
+                sys::let_go_of_everything();
                 std::process::exit(reap_until(program))
             }
             Err(failure) => self.fail(&failure),
@@ -265,7 +287,12 @@ impl Inside<'_> {
         File::from(mapped)
             .read_exact(&mut byte)
             .at(Step::HandShake, "the parent")?;
-        become_user(self.policy.identity)?;
+        self.become_user()?;
+        // The supervisor has one thread, which lives as long as it does. Changing the user
+        // would clear this, so it comes after; and before it the supervisor may be gone already.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .at(Step::Identity, "")?;
+        self.require_parent()?;
         sys::unshare_control_groups().at(Step::Namespaces, "cgroup")?;
         root::enter(self.policy, prepared)?;
         std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
@@ -278,11 +305,42 @@ impl Inside<'_> {
         self.finish()
     }
 
+    fn become_user(&self) -> Result<(), Failure> {
+        let identity = self.policy.identity;
+        let (uid, gid) = (
+            Uid::from_raw(identity.uid_inside),
+            Gid::from_raw(identity.gid_inside),
+        );
+        match rustix::thread::set_thread_groups(&[]) {
+            // Without root the groups of whoever started us stay, unmapped.
+            Err(Errno::PERM) if !self.privileged => {}
+            dropped => dropped.at(Step::Identity, "groups")?,
+        }
+        rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::Identity, "group")?;
+        rustix::thread::set_keep_capabilities(true).at(Step::Identity, "")?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::Identity, "user")
+    }
+
+    /// Nobody reads the verdict any more when the supervisor is gone. Its number would not tell:
+    /// it is 0 in a process namespace of our own.
+    fn require_parent(&self) -> Result<(), Failure> {
+        let mut fds = [PollFd::new(&self.verdict, PollFlags::empty())];
+        poll(
+            &mut fds,
+            Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }),
+        )
+        .at(Step::HandShake, "the parent")?;
+        if fds[0].revents().contains(PollFlags::ERR) {
+            return Err(Errno::PIPE).at(Step::HandShake, "the parent");
+        }
+        Ok(())
+    }
+
     fn finish(&self) -> Result<(), Failure> {
         let _ = rustix::process::umask(Mode::from_raw_mode(0o022));
-        // The supervisor has one thread, which lives as long as it does.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-            .at(Step::Identity, "")?;
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .at(Step::Identity, "")?;
         let directory = &self.program.directory;
@@ -293,18 +351,6 @@ impl Inside<'_> {
             object: String::new(),
         })
     }
-}
-
-fn become_user(identity: Identity) -> Result<(), Failure> {
-    let (uid, gid) = (
-        Uid::from_raw(identity.uid_inside),
-        Gid::from_raw(identity.gid_inside),
-    );
-    // Refused without root, where the groups of whoever started us stay, unmapped.
-    let _ = rustix::thread::set_thread_groups(&[]);
-    rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::Identity, "group")?;
-    rustix::thread::set_keep_capabilities(true).at(Step::Identity, "")?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::Identity, "user")
 }
 
 fn bring_up_loopback() -> Result<(), Failure> {
@@ -327,7 +373,7 @@ fn reap_until(program: Pid) -> i32 {
                 let signal = status.terminating_signal().map(|signal| 128 + signal);
                 return status.exit_status().or(signal).unwrap_or(1);
             }
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return 1,
         }
     }

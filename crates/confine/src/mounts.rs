@@ -30,6 +30,15 @@ use crate::{
     sys::{MountAttributes, set_mount_attributes, set_one_mount_attributes},
 };
 
+/// A copy of a shared mount is its peer: what is mounted on it inside would appear outside, and
+/// the other way round.
+const PRIVATE: MountAttributes = MountAttributes {
+    set: 0,
+    clear: 0,
+    propagation: libc::MS_PRIVATE,
+    userns_fd: 0,
+};
+
 /// A detached mount: nobody sees it until it is attached.
 #[derive(Debug)]
 pub(crate) struct Detached(OwnedFd);
@@ -61,7 +70,7 @@ impl Detached {
         let attributes = MountAttributes {
             set: u64::from(Self::bound(access).bits()) | libc::MOUNT_ATTR_IDMAP,
             userns_fd: u64::try_from(map.namespace().as_raw_fd()).unwrap_or(u64::MAX),
-            ..MountAttributes::default()
+            ..PRIVATE
         };
         Self::with_attributes(source, &attributes)
     }
@@ -85,7 +94,7 @@ impl Detached {
     fn tree(source: &Path, set: MountAttrFlags) -> io::Result<Self> {
         let attributes = MountAttributes {
             set: u64::from(set.bits()),
-            ..MountAttributes::default()
+            ..PRIVATE
         };
         Self::with_attributes(source, &attributes)
     }

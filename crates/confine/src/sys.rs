@@ -166,7 +166,7 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
 }
 
 /// Out of the way of the numbers that a program gets.
-const HIGH_NUMBER: i32 = 100;
+pub(crate) const HIGH_NUMBER: i32 = 100;
 
 /// Becomes a program, as leader of a session of its own, with its descriptors and no others,
 /// default signals and no core dumps. Returns only when that fails.
@@ -228,6 +228,24 @@ fn prepare(program: &Program) -> io::Result<OwnedFd> {
         }
     }
     Ok(executable)
+}
+
+/// Closes everything from 3 on and puts nothing in the place of the first three, for a process
+/// that will only wait from now on. Descriptors that Rust owns must not be used or dropped after.
+pub(crate) fn let_go_of_everything() {
+    if let Ok(nothing) = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+    {
+        let _ = rustix::stdio::dup2_stdin(&nothing);
+        let _ = rustix::stdio::dup2_stdout(&nothing);
+        let _ = rustix::stdio::dup2_stderr(&nothing);
+        // It is among those that are closed now.
+        std::mem::forget(nothing);
+    }
+    // SAFETY: takes three integers; the caller ends with `exit`, which drops nothing.
+    unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

@@ -7,7 +7,10 @@
 mod supervise;
 mod view;
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use zareba_confine::Network;
 use zareba_runtime::{
@@ -17,11 +20,40 @@ use zareba_wire::BoxFuture;
 
 use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
 
+pub(crate) use supervise::forget_group;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
 pub(crate) use view::WORKSPACE;
 pub use view::WorkspaceMode;
 
 pub(crate) const NAME: &str = "native";
+
+/// Directories that hold the machine's own workings, sockets among them.
+const NO_WORKSPACES: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", "/boot"];
+
+/// Refuses a directory that would bring in what the walls keep out: the root, the machine's own
+/// workings, a whole home with its keys and sockets, or our own state.
+///
+/// The path is absolute and has no links in it.
+pub(crate) fn check_workspace(path: &Path, options: &NativeOptions) -> Result<(), RuntimeError> {
+    let home = options.environment.iter().find(|(name, _)| name == "HOME");
+    let is_home = home.is_some_and(|(_, home)| canonical(Path::new(home)) == path);
+    let holds_state = canonical(&options.state_dir).starts_with(path);
+    let is_system = NO_WORKSPACES.iter().any(|system| path.starts_with(system));
+    if path == Path::new("/") || is_home || holds_state || is_system {
+        let path = path.display();
+        return Err(RuntimeError::Invalid {
+            message: format!(
+                "`{path}` cannot be a sandbox's workspace: it holds more than a project, such as keys, \
+                 sockets or our own state; choose a directory below it"
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
 
 /// What stands around a sandbox, as far as an operator may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,6 +36,11 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
     } else {
         None
     };
+    // What is inside must not hold the lifeline: it could keep it from ever reaching its end.
+    let nothing = std::fs::File::open("/dev/null").or_fail(Exit::Start, "cannot open /dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)
+        .map_err(io::Error::from)
+        .or_fail(Exit::Start, "cannot let go of standard input")?;
     let supervision = Supervision {
         id: arguments.id,
         directory: arguments.directory,

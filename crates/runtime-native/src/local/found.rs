@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, SandboxId, Statuses};
 
-use super::launch::{Fate, cannot_start, keep, link_to};
+use super::launch::{Fate, cannot_start, forget_group, keep, link_to};
 use crate::{
     VariableStore,
     directory::RunDirectory,
@@ -73,6 +73,7 @@ pub(super) async fn reap(kind: &Path) -> Result<usize, RuntimeError> {
             }
             Server::found(process).end().await;
         }
+        forget_group(&directory).await;
         tracing::debug!(sandbox = ?directory.sandbox(), "removing what an executor left");
         directory.remove().await;
         removed += 1;

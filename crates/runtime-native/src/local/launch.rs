@@ -113,9 +113,15 @@ impl Launcher {
         let id = new_id(self.name());
         let mut directory = RunDirectory::create(&self.directory(), &id).map_err(cannot_start)?;
         let workspace = match workspace {
-            Some(path) => std::fs::create_dir_all(path)
-                .and_then(|()| std::fs::canonicalize(path))
-                .map_err(cannot_start)?,
+            Some(path) => {
+                let path = std::fs::create_dir_all(path)
+                    .and_then(|()| std::fs::canonicalize(path))
+                    .map_err(cannot_start)?;
+                if self.walls.is_some() {
+                    native::check_workspace(&path, &self.options)?;
+                }
+                path
+            }
             None => directory.make("workspace").map_err(cannot_start)?,
         };
         let tether = match self.local.lifetime {
@@ -245,10 +251,25 @@ pub(super) async fn keep(
     }
     keeper.emptied().await;
     server.end().await;
+    forget_group(&directory).await;
     directory.remove().await;
     if let Some(statuses) = fate.statuses.get() {
         statuses.change(RuntimeStatus::Stopped, "Runtime stopped.");
     }
+}
+
+/// A supervisor that was killed or told to end has left its control groups.
+pub(super) async fn forget_group(directory: &RunDirectory) {
+    let id = directory
+        .path()
+        .file_name()
+        .and_then(|name| name.to_str())
+        .map(str::to_owned);
+    let Some(id) = id.filter(|id| id.starts_with(native::NAME)) else {
+        return;
+    };
+    // A panic there is logged by the runtime, and the directory goes all the same.
+    let _ = tokio::task::spawn_blocking(move || native::forget_group(&id)).await;
 }
 
 impl Fate {

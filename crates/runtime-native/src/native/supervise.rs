@@ -18,6 +18,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
+    io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
@@ -33,8 +34,9 @@ use super::view::{self, HOME, Places, USER, WORKSPACE, WorkspaceMode};
 /// Who the agent is inside.
 const UID_INSIDE: u32 = 1000;
 
-/// Users that no system gives away: an escape lands on nobody, and two sandboxes share nothing.
-const UIDS_OUTSIDE: std::ops::Range<u32> = 1_000_000_000..2_000_000_000;
+/// Users beyond those that directories and container managers give away by default: an escape
+/// lands on nobody, and two sandboxes share nothing.
+const UIDS_OUTSIDE: std::ops::Range<u32> = 2_000_300_000..2_147_000_000;
 
 /// Numbers of the executor's channels.
 const LISTEN_FD: i32 = 3;
@@ -226,6 +228,20 @@ fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
     Ok(Group::create(&Host::detect()?, &supervision.id, &limits)?)
 }
 
+/// Kills and removes what is left of a sandbox's control groups, when its supervisor could not.
+pub(crate) fn forget_group(id: &str) {
+    let Ok(host) = Host::detect() else { return };
+    let Ok(Some(group)) = Group::open(&host, id) else {
+        return;
+    };
+    let removed = group
+        .kill(END_WITHIN)
+        .and_then(|()| group.remove(END_WITHIN));
+    if let Err(error) = removed {
+        tracing::warn!(sandbox = id, %error, "cannot remove a sandbox's control groups");
+    }
+}
+
 fn start(
     supervision: &Supervision,
     policy: &Policy,
@@ -382,13 +398,18 @@ fn wait(confined: &Confined, lifeline: Option<&OwnedFd>) -> i32 {
     loop {
         let mut fds = vec![PollFd::new(&confined.pidfd, PollFlags::IN)];
         fds.extend(wanted.map(|lifeline| PollFd::new(lifeline, PollFlags::IN)));
-        if poll(&mut fds, None).is_err() {
-            continue;
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => {
+                let _ = pidfd_send_signal(&confined.pidfd, Signal::KILL);
+                return reap(confined);
+            }
         }
         let ended = !fds[0].revents().is_empty();
-        if let (Some(lifeline), Some(fd)) = (wanted, fds.get(1))
-            && !fd.revents().is_empty()
-            && !matches!(rustix::io::read(lifeline, &mut [0; 256]), Ok(1..))
+        let stirred = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        if let Some(lifeline) = wanted.filter(|_| stirred)
+            && has_ended(lifeline)
         {
             wanted = None;
             let _ = pidfd_send_signal(&confined.pidfd, Signal::KILL);
@@ -397,6 +418,14 @@ fn wait(confined: &Confined, lifeline: Option<&OwnedFd>) -> i32 {
             return reap(confined);
         }
     }
+}
+
+/// What is written to a lifeline means nothing.
+fn has_ended(lifeline: &OwnedFd) -> bool {
+    !matches!(
+        rustix::io::read(lifeline, &mut [0; 256]),
+        Ok(1..) | Err(Errno::INTR | Errno::AGAIN)
+    )
 }
 
 fn reap(confined: &Confined) -> i32 {

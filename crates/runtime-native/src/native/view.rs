@@ -5,6 +5,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -75,6 +76,8 @@ pub(crate) fn entries(
         if fs::symlink_metadata(&inside).is_ok_and(|found| found.is_file()) {
             let source = places.files.join(name);
             fs::write(&source, text)?;
+            // Whatever mask we were started with, it must be readable inside.
+            fs::set_permissions(&source, fs::Permissions::from_mode(0o644))?;
             entries.push(entry(&inside, read_only(&source)));
         }
     }

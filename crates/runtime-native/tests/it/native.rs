@@ -1,7 +1,10 @@
 //! `native`: the conformance suite, and the walls tried from inside, one test per attempt.
 
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
 use zareba_confine::Network;
-use zareba_protocol::{Action, ObservationKind, RunCommand};
+use zareba_protocol::{Action, ErrorClass, ObservationKind, RunCommand};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, Sandbox, SandboxSpec, Support};
 use zareba_runtime_native::{NativeRuntime, Usage, Walls, WorkspaceMode};
 
@@ -35,6 +38,20 @@ async fn attempt(sandbox: &dyn Sandbox, command: &str) -> (i64, String) {
         ObservationKind::Run(run) => (run.metadata.exit_code, content),
         _ => (-1, content),
     }
+}
+
+/// The supervisor of a sandbox, by its command line.
+fn supervisor_of(id: &str) -> Pid {
+    let wanted = format!("supervise\0--id\0{id}\0");
+    let found = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .find_map(|entry| {
+            let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            line.contains(&wanted).then_some(pid)
+        });
+    found.and_then(Pid::from_raw).expect("a supervisor")
 }
 
 /// A sandbox in which every command must fail with a status other than 0.
@@ -266,6 +283,54 @@ async fn changes_to_a_copy_on_write_workspace_stay_inside() {
     assert_eq!(read("gone").as_deref(), Some("still here\n"));
     assert_eq!(read("made"), None);
     assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn ns4_a_workspace_that_holds_more_than_a_project_is_refused() {
+    let fixture = fixture::native_with(WALLS);
+    let state = fixture.state.path();
+    for path in [
+        Path::new("/"),
+        Path::new("/run"),
+        Path::new("/proc/self"),
+        state,
+        state.parent().unwrap(),
+    ] {
+        let spec = SandboxSpec {
+            workspace: Some(path.to_owned()),
+            ..spec()
+        };
+        let error = fixture
+            .runtime
+            .create(spec)
+            .await
+            .err()
+            .expect("it is refused");
+        assert_eq!(
+            error.class(),
+            ErrorClass::Invalid,
+            "{}: {error}",
+            path.display()
+        );
+    }
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_killed_supervisor_takes_its_sandbox_and_its_control_groups_along() {
+    let fixture = fixture::native_with(WALLS);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let id = sandbox.id().to_string();
+    output(&*sandbox, "sleep 1000 & true").await;
+    kill_process(supervisor_of(&id), Signal::KILL).unwrap();
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+    let host = zareba_confine::cgroup::Host::detect().unwrap();
+    assert!(
+        zareba_confine::cgroup::Group::open(&host, &id)
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test]
