@@ -1,5 +1,7 @@
 //! What an executor holds while nothing runs.
 
+use std::time::Duration;
+
 use crate::{
     actions::{self, Place},
     executor::{Executor, Transport},
@@ -18,12 +20,14 @@ const COMPANY: usize = 8;
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let goal = Goal::AtMost(Quantity::mebibytes(3.0));
     let executor = Executor::start(&setting.program, Transport::Tcp)?;
+    become_idle();
     let fresh = proc::memory(executor.pid())?;
     let mut lane = executor.lane(vec![actions::run("echo hi", &Place::DefaultShell)])?;
     for _ in 0..COMMANDS {
         lane.send()?;
         lane.receive()?;
     }
+    become_idle();
     let used = proc::memory(executor.pid())?;
     let shells = proc::children(executor.pid())?;
     let mut shell_resident = 0.0;
@@ -53,6 +57,11 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         Err(why) => Row::absent("executor idle, PSS, beside SWE-ReX", why.clone()),
     });
     Ok(rows)
+}
+
+/// An executor counts as idle, and gives memory back, when it was quiet for a second.
+fn become_idle() {
+    std::thread::sleep(Duration::from_millis(1500));
 }
 
 /// The mean of several executors that run at once.

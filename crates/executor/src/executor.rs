@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use tempfile::TempDir;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use zareba_protocol::{
     Action, ActionEvent, Observation, ObservationEvent, ReadSource, RunCommand, ShellName,
 };
@@ -100,6 +100,8 @@ pub struct Executor {
     pub(crate) transfers: Transfers,
     no_change_timeout: Duration,
     timeout: Duration,
+    /// Told of the end of every action.
+    activity: Notify,
     /// Removed with us when it is ours.
     _state: StateDirectory,
 }
@@ -164,6 +166,7 @@ impl Executor {
             }),
             no_change_timeout: options.no_change_timeout,
             timeout: options.timeout,
+            activity: Notify::new(),
             _state: state,
         };
         executor
@@ -178,11 +181,21 @@ impl Executor {
     /// command goes on, as after a timeout, and a file is the old or the new one.
     pub async fn execute(&self, event: ActionEvent) -> ObservationEvent {
         let observation = self.perform(&event).await;
+        self.activity.notify_one();
         ObservationEvent {
             tool_call_metadata: event.tool_call_metadata,
             cause: event.id,
             ..ObservationEvent::from(observation)
         }
+    }
+
+    /// Waits for an action to end that no other follows within `silence`.
+    pub async fn quiet(&self, silence: Duration) {
+        self.activity.notified().await;
+        while tokio::time::timeout(silence, self.activity.notified())
+            .await
+            .is_ok()
+        {}
     }
 
     /// What the programs in a shell write, as it comes; the shell is started when it is not

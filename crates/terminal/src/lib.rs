@@ -8,6 +8,7 @@
 //! that may hold `unsafe`, and keeps it in `sys`.
 
 mod child;
+mod pages;
 mod pty;
 mod screen;
 mod spawn;
@@ -17,4 +18,4 @@ pub use child::{Child, ExitReason};
 pub use pty::{Pty, Size};
 pub use screen::{Limits, Rendered, Screen};
 pub use spawn::{Credentials, ExtraFd, Spawn, SpawnError};
-pub use sys::take_inherited;
+pub use sys::{release_program_pages, take_inherited};

@@ -56,6 +56,26 @@ pub(crate) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<Async
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
 }
 
+/// Gives back the pages of this program's own file that are mapped into it and unchanged. They
+/// stay in the page cache and come back when they are touched; until then they are not ours.
+///
+/// The kernel maps many pages around each one that is used, so that a program that has started
+/// and waits holds several times what it needs.
+///
+/// # Errors
+/// When `/proc` is not there.
+pub fn release_program_pages() -> io::Result<()> {
+    let program = std::fs::read_link("/proc/self/exe")?;
+    let mappings = std::fs::read_to_string("/proc/self/smaps")?;
+    for (start, length) in crate::pages::unchanged(&mappings, &program) {
+        // SAFETY: the range is a whole mapping of our own file that is neither writable nor
+        // changed, as the kernel has just said. Whoever reads it next gets the same bytes from
+        // the file again; nobody can have written to it.
+        unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+    }
+    Ok(())
+}
+
 /// Makes the child of `command` the leader of a session of its own on the terminal that is
 /// its standard input, with default signals, no core dumps and no descriptor beyond the
 /// standard three and `inherited`, running as `credentials` when there are some.

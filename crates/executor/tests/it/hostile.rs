@@ -105,7 +105,7 @@ async fn exporting_everything_exports_nothing_of_ours() {
     let environment = place.text("env").await;
     assert!(environment.contains("mine=1"), "{environment}");
     assert!(
-        !environment.contains("zareba") && !environment.contains("PS1"),
+        !environment.contains("__zareba") && !environment.contains("PS1"),
         "{environment}"
     );
     check_usable(&place).await;

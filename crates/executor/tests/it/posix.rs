@@ -50,7 +50,7 @@ async fn check(place: &Place) {
         ("echo héllo 世界 🎉", "héllo 世界 🎉", 0),
         ("set -x; true", "", 0),
         ("set +x", "", 0),
-        ("env | grep -c -i zareba", "0", 1),
+        ("env | grep -c -i '^_*zareba'", "0", 1),
     ];
     for (command, content, code) in steps {
         let observation = place.run(command).await;
@@ -58,7 +58,7 @@ async fn check(place: &Place) {
         if !command.contains("set ") {
             assert_eq!(observation.content, content, "{command}");
         }
-        assert!(!observation.content.contains("zareba"), "{observation:?}");
+        assert!(!observation.content.contains("__zareba"), "{observation:?}");
     }
     assert_eq!(exit_code(&place.run("nonexistent_command").await), 127);
     assert_eq!(exit_code(&place.run("echo 'unterminated").await), 2);

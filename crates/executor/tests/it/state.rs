@@ -243,7 +243,8 @@ async fn the_environment_is_the_same_twice_and_has_nothing_of_ours() {
     assert_eq!(first, second);
     let lower = first.to_lowercase();
     for ours in [
-        "zareba",
+        "__zareba",
+        "\nzareba_",
         "session_api_key",
         "bash_env",
         "prompt_command",

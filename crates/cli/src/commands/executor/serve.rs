@@ -9,6 +9,7 @@ use zareba_config::{Configuration, FileScope as ScopeSetting, Override, Settings
 use zareba_executor::{
     Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
 };
+use zareba_terminal::release_program_pages;
 use zareba_wire::server::Server;
 
 use super::{
@@ -99,6 +100,21 @@ fn hide_our_environment() {
     }
 }
 
+/// How long nothing must have happened before memory is given back.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Gives back what starting up, and later every burst of work, has mapped and an idle executor
+/// does not need: there may be hundreds of them on one machine.
+async fn save_memory(executor: Arc<Executor>) {
+    loop {
+        if let Err(error) = release_program_pages() {
+            tracing::debug!(%error, "cannot give memory back");
+            return;
+        }
+        executor.quiet(QUIET).await;
+    }
+}
+
 struct Life<'a> {
     context: &'a Context,
     arguments: &'a ExecutorArguments,
@@ -138,6 +154,7 @@ impl Life<'_> {
             tokio::spawn(viewer.serve(until_stopped(stopped.clone())));
         }
         let reaper = tokio::spawn(offspring::reap_orphans());
+        let saver = tokio::spawn(save_memory(executor.clone()));
         let serving = server.serve(executor.clone(), until_stopped(stopped));
         let stopping = async {
             stops.next().await;
@@ -150,6 +167,7 @@ impl Life<'_> {
             () = stopping => {}
         }
         reaper.abort();
+        saver.abort();
         drop(published);
         if timeout(LAST_WORK, executor.shut_down()).await.is_err() {
             tracing::warn!("shells took too long to end");

@@ -1,0 +1,92 @@
+//! Which pages of a program's own file can be given back.
+
+use std::path::Path;
+
+/// Address and length of the mappings of `program` in the text of `/proc/self/smaps` that cannot
+/// be written to and of which no page is our own.
+pub(crate) fn unchanged(smaps: &str, program: &Path) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut candidate = None;
+    for line in smaps.lines() {
+        if let Some(mapping) = header(line) {
+            found.extend(candidate.take());
+            let is_ours = mapping.path == program.to_str() && !mapping.permissions.contains('w');
+            candidate = is_ours.then_some((mapping.start, mapping.length));
+        } else if is_changed(line) {
+            candidate = None;
+        }
+    }
+    found.extend(candidate);
+    found
+}
+
+struct Mapping<'a> {
+    start: usize,
+    length: usize,
+    permissions: &'a str,
+    path: Option<&'a str>,
+}
+
+/// A line such as `00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/program`.
+fn header(line: &str) -> Option<Mapping<'_>> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let end = usize::from_str_radix(end, 16).ok()?;
+    let permissions = fields.next()?;
+    Some(Mapping {
+        start,
+        length: end.checked_sub(start)?,
+        permissions,
+        path: fields.nth(3),
+    })
+}
+
+/// A line such as `Anonymous:         8 kB` that counts pages which are not the file's. Dirty
+/// ones may well be: those of a file that was written a moment ago.
+fn is_changed(line: &str) -> bool {
+    let Some((name, amount)) = line.split_once(':') else {
+        return false;
+    };
+    matches!(name, "Anonymous" | "Swap") && amount.trim() != "0 kB"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_unwritable_mappings_without_pages_of_our_own_are_given_back() {
+        let smaps = "\
+00400000-00500000 r--p 00000000 08:02 1 /bin/zareba
+Private_Dirty:       960 kB
+Anonymous:             0 kB
+00500000-00900000 r-xp 00100000 08:02 1 /bin/zareba
+Private_Dirty:         0 kB
+Anonymous:             0 kB
+00900000-00a00000 r--p 00500000 08:02 1 /bin/zareba
+Private_Dirty:         8 kB
+Anonymous:             8 kB
+00a00000-00b00000 rw-p 00600000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+7f0000000000-7f0000100000 r-xp 00000000 08:02 2 /lib/libc.so
+Anonymous:             0 kB
+7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]
+";
+        let expected = [(0x40_0000, 0x10_0000), (0x50_0000, 0x40_0000)];
+        assert_eq!(unchanged(smaps, Path::new("/bin/zareba")), expected);
+        assert_eq!(
+            unchanged("garbage\n-\nx-y z\n", Path::new("/bin/zareba")),
+            []
+        );
+    }
+
+    #[test]
+    fn a_program_goes_on_without_its_pages() {
+        crate::release_program_pages().unwrap();
+        assert_eq!(
+            format!("{:?}", "still here".split(' ').collect::<Vec<_>>()),
+            r#"["still", "here"]"#
+        );
+    }
+}
