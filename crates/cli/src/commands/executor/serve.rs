@@ -106,6 +106,8 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Gives back what starting up, and later every burst of work, has mapped and an idle executor
 /// does not need: there may be hundreds of them on one machine.
 async fn save_memory(executor: Arc<Executor>) {
+    // Whoever has started us asks a few times whether we are there.
+    tokio::time::sleep(QUIET).await;
     loop {
         if let Err(error) = release_program_pages() {
             tracing::debug!(%error, "cannot give memory back");
