@@ -5,7 +5,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Place, Told};
+use crate::support::{Place, Told, ZAREBA};
 
 const RUNTIMES: [&str; 2] = ["cli", "local"];
 
@@ -136,6 +136,35 @@ fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
     assert_eq!(note, "ours\n");
     assert!(!told.stderr.contains("isolate"), "{}", told.stderr);
     assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+/// A tree that is copied from a shared mount is its peer, and most systems share everything.
+#[test]
+fn what_is_mounted_inside_does_not_appear_outside_where_mounts_are_shared() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can make a mount table of shared mounts; and without root the sandbox copies
+        // nothing but what is private already.
+        return;
+    }
+    let place = Place::new();
+    let script = format!(
+        "cat /proc/self/mountinfo > before; {ZAREBA} run --runtime native -- 'ls /etc/passwd'; \
+         cat /proc/self/mountinfo > after; grep -c shared: after > shared; cmp before after"
+    );
+    let mut unshare = std::process::Command::new("unshare");
+    unshare
+        .args(["-m", "--propagation", "shared", "sh", "-c", &script])
+        .current_dir(place.path("workspace"))
+        .env("TMPDIR", place.path("tmp"));
+    let told = Told::from(unshare.output().unwrap());
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "/etc/passwd\n"),
+        "{}",
+        told.stderr
+    );
+    let shared = std::fs::read_to_string(place.path("workspace/shared")).unwrap();
+    assert_ne!(shared, "0\n", "the test itself shares nothing");
 }
 
 #[test]
