@@ -12,13 +12,14 @@ use crate::setting::Dialect;
 
 /// Variables with our prefix that are no settings, and so are left alone here. A name that ends
 /// in `*` stands for all names that begin like it.
-pub const RESERVED_VARIABLES: [&str; 6] = [
+pub const RESERVED_VARIABLES: [&str; 7] = [
     "ZAREBA_BIN",
     "ZAREBA_CONFIG",
     "ZAREBA_LOG",
     "ZAREBA_URL",
     "ZAREBA_API_KEY",
     "ZAREBA_EXECUTOR_*",
+    "ZAREBA_TEST_*",
 ];
 
 /// The prefixes of variables that are passed on to the sandbox without the prefix, the weaker one

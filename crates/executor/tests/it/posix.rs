@@ -157,8 +157,8 @@ async fn check_keys_and_ends_in_usr(place: &Place) {
 
 #[tokio::test]
 async fn a_shell_that_is_not_there_is_named() {
+    let home = tempfile::tempdir().unwrap();
     let options = |shell: &str| {
-        let home = tempfile::tempdir().unwrap();
         let user = zareba_executor::User::current().unwrap();
         zareba_executor::ExecutorOptions {
             working_dir: home.path().join("w"),
