@@ -135,7 +135,7 @@ async fn company_that_is_left_is_known_and_can_be_ended() {
         pty: _pty,
         mut child,
         life,
-    } = tracked("(trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1) & exit 3");
+    } = tracked("trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1 & exit 3");
     assert_eq!(
         timeout(LONG, child.wait()).await.unwrap().unwrap(),
         ExitReason::Code(3)
