@@ -4,16 +4,16 @@
 //! descriptor does, and so does a number together with the start time and the boot it was taken
 //! in, which is what can be written down.
 
-use std::{collections::HashSet, fs, io, os::fd::AsFd as _, process::Child, time::Duration};
+use std::{fs, io, os::fd::AsFd as _, process::Child, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open,
-        pidfd_send_signal, waitid,
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
     },
 };
 use tokio::net::unix::pipe;
+use zareba_terminal::{Process, kill_descendants};
 
 /// How long an executor may take to end its shells after it was asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -113,9 +113,9 @@ impl ServerProcess {
             pid = self.identity.pid,
             "an executor did not end in time and is killed"
         );
-        for pid in descendants(self.identity.pid) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        // A stopped one starts no others while its family is ended.
+        let _ = pidfd_send_signal(&self.descriptor, Signal::STOP);
+        kill_descendants(self.identity.pid);
         let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
     }
 
@@ -145,61 +145,13 @@ fn readable_within(descriptor: &pipe::Receiver, patience: Duration) -> bool {
 }
 
 fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
-    let unreadable = || io::Error::from(io::ErrorKind::InvalidData);
-    let row = Row::read(pid).ok_or_else(unreadable)?;
+    let start_time = Process::read(pid)?.id.start_time;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(ProcessIdentity {
         pid,
-        start_time: row.start_time,
+        start_time,
         boot: boot.trim().to_owned(),
     })
-}
-
-/// The part of `/proc/PID/stat` that we need.
-struct Row {
-    parent: i32,
-    session: i32,
-    start_time: u64,
-}
-
-impl Row {
-    fn read(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// Reads `pid (name) state parent group session ...`, where the name may hold anything.
-    fn parse(stat: &str) -> Option<Self> {
-        let (_, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        Some(Self {
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            start_time: fields.get(19)?.parse().ok()?,
-        })
-    }
-}
-
-/// Everything whose line of parents, or whose session's leader, leads to `ancestor`.
-fn descendants(ancestor: i32) -> Vec<Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let table: Vec<(i32, Row)> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, Row::read(pid)?)))
-        .collect();
-    let mut family = HashSet::from([ancestor]);
-    loop {
-        let before = family.len();
-        for (pid, row) in &table {
-            if family.contains(&row.parent) || (row.session != 0 && family.contains(&row.session)) {
-                family.insert(*pid);
-            }
-        }
-        if family.len() == before {
-            break;
-        }
-    }
-    family.remove(&ancestor);
-    family.into_iter().filter_map(Pid::from_raw).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! * [`Pty`] is an open terminal pair; [`Spawn`] starts a program on it as session leader.
 //! * [`Child`] is that program, known by a process descriptor and not by its number.
+//! * [`Process`] is any process as `/proc` shows it; [`kill_descendants`] ends a family.
 //! * [`Screen`] turns the bytes that programs write into the text a person would see.
 //!
 //! The crate knows nothing of shells, commands or observations. It is one of the two crates
@@ -9,12 +10,14 @@
 
 mod child;
 mod pages;
+mod processes;
 mod pty;
 mod screen;
 mod spawn;
 mod sys;
 
 pub use child::{Child, ExitReason};
+pub use processes::{Process, ProcessId, descendants, kill_descendants};
 pub use pty::{Pty, Size};
 pub use screen::{Limits, Rendered, Screen};
 pub use spawn::{Credentials, ExtraFd, Spawn, SpawnError};

@@ -134,7 +134,10 @@ fn orphans_are_reaped_while_it_runs() {
     let executor = Executor::start();
     executor.run("(sh -c 'echo $$ > orphan; exec sleep 0.05' &)");
     let number = executor.run("until [ -s orphan ]; do sleep 0.01; done; cat orphan");
+    assert!(number.parse::<u32>().is_ok(), "{number:?}");
     let wait = format!("until [ ! -e /proc/{number} ]; do sleep 0.05; done; echo gone");
-    assert_eq!(executor.run(&wait), "gone");
+    let answer = executor.run(&wait);
+    let state = std::fs::read_to_string(format!("/proc/{number}/stat"));
+    assert_eq!(answer, "gone", "{state:?} below {}", executor.pid());
     assert_eq!(executor.run("echo still here"), "still here");
 }

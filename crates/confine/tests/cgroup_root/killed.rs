@@ -33,19 +33,17 @@ fn kill_crowd(host: &Host, state: State) -> KillMeans {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn two_hundred_processes_are_killed_by_the_second_generation_ns_20() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     assert_eq!(kill_crowd(&host, State::Running), KillMeans::Unified);
     assert_eq!(kill_crowd(&host, State::Frozen), KillMeans::Unified);
 }
 
 #[test]
+#[ignore = "needs root"]
 fn two_hundred_processes_are_killed_by_the_first_generation_ns_20() {
-    let Some(host) = machine(Generations::FirstOnly) else {
-        return;
-    };
+    let host = machine(Generations::FirstOnly);
     assert_eq!(
         kill_crowd(&host, State::Running),
         KillMeans::FreezeAndSignal
@@ -54,20 +52,18 @@ fn two_hundred_processes_are_killed_by_the_first_generation_ns_20() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn two_hundred_processes_are_killed_where_there_are_only_members() {
-    let Some(host) = machine(Generations::SecondOnly) else {
-        return;
-    };
+    let host = machine(Generations::SecondOnly);
     assert_eq!(kill_crowd(&host, State::Running), KillMeans::Unified);
     assert_eq!(kill_crowd(&host, State::Frozen), KillMeans::Unified);
 }
 
 #[test]
+#[ignore = "needs root"]
 fn processes_that_multiply_are_all_killed() {
     for generations in [Generations::Both, Generations::FirstOnly] {
-        let Some(host) = machine(generations) else {
-            return;
-        };
+        let host = machine(generations);
         let limits = Limits {
             pids: Some(100),
             ..NO_LIMITS
@@ -86,10 +82,9 @@ fn processes_that_multiply_are_all_killed() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_process_in_only_one_hierarchy_does_not_escape() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let group = Scratch::new(&host, "half", &NO_LIMITS);
     let leaf = group.leaf("workload", &PLAIN_LEAF).unwrap();
     let mut shell = Shell::waiting("read never");
@@ -115,11 +110,10 @@ fn a_process_in_only_one_hierarchy_does_not_escape() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn killing_one_leaf_leaves_the_other_alone() {
     for generations in [Generations::Both, Generations::FirstOnly] {
-        let Some(host) = machine(generations) else {
-            return;
-        };
+        let host = machine(generations);
         let group = Scratch::new(&host, "one", &NO_LIMITS);
         let executor = group.leaf("executor", &PLAIN_LEAF).unwrap();
         let action = group.leaf("action-1", &PLAIN_LEAF).unwrap();
@@ -145,11 +139,10 @@ fn killing_one_leaf_leaves_the_other_alone() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_group_without_processes_is_killed_at_once() {
     for generations in [Generations::Both, Generations::FirstOnly] {
-        let Some(host) = machine(generations) else {
-            return;
-        };
+        let host = machine(generations);
         let group = Scratch::new(&host, "nobody", &NO_LIMITS);
         group.kill(Duration::ZERO).unwrap();
         group.end();
@@ -157,10 +150,9 @@ fn a_group_without_processes_is_killed_at_once() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_group_with_a_process_in_it_is_not_removed() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let group = Scratch::new(&host, "busy", &NO_LIMITS);
     let leaf = group.leaf("workload", &PLAIN_LEAF).unwrap();
     let mut shell = Shell::waiting("echo alive");

@@ -37,10 +37,9 @@ fn is_silent(watch: &OomWatch) -> bool {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn every_limit_asked_for_is_reported_with_its_file_and_value_ns_13() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         memory_bytes: Some(64 * MIB + 1),
         pids: Some(16),
@@ -91,10 +90,9 @@ fn every_limit_asked_for_is_reported_with_its_file_and_value_ns_13() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn memory_up_to_the_limit_is_had_and_past_it_one_is_killed_and_counted() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         memory_bytes: Some(48 * MIB),
         ..NO_LIMITS
@@ -129,10 +127,9 @@ fn memory_up_to_the_limit_is_had_and_past_it_one_is_killed_and_counted() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn the_workload_runs_out_before_the_helper_ns_17() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         memory_bytes: Some(96 * MIB),
         pids: Some(32),
@@ -174,10 +171,9 @@ fn the_workload_runs_out_before_the_helper_ns_17() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn processes_up_to_the_limit_start_and_the_next_is_refused_and_counted() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         pids: Some(12),
         ..NO_LIMITS
@@ -201,10 +197,9 @@ fn processes_up_to_the_limit_start_and_the_next_is_refused_and_counted() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn processor_time_stays_within_the_quota() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         cpu_millis: Some(200),
         ..NO_LIMITS
@@ -243,10 +238,9 @@ fn disk_limit() -> Option<IoLimit> {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn disk_rates_are_set_and_what_was_written_is_counted() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let disk = disk_limit().expect("the build directory is on no block device");
     let limits = Limits {
         io: vec![disk],
@@ -276,10 +270,9 @@ fn impossible() -> IoLimit {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_limit_that_the_kernel_refuses_is_reported_and_the_rest_holds() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         io: vec![impossible()],
         pids: Some(5),
@@ -309,10 +302,9 @@ fn a_limit_that_the_kernel_refuses_is_reported_and_the_rest_holds() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_demanded_limit_that_the_kernel_refuses_leaves_nothing_behind() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let limits = Limits {
         io: vec![impossible()],
         demand: Demand::Enforced,
@@ -329,10 +321,9 @@ fn a_demanded_limit_that_the_kernel_refuses_leaves_nothing_behind() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn all_dying_together_is_enforced_or_said_to_be_missing() {
-    let Some(host) = machine(Generations::Both) else {
-        return;
-    };
+    let host = machine(Generations::Both);
     let group = Scratch::new(
         &host,
         "together",

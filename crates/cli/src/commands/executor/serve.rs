@@ -24,7 +24,8 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    offspring, say,
+    offspring::{self, Reaper},
+    say,
     settings::{self, WithoutConfig},
 };
 
@@ -131,6 +132,7 @@ impl Life<'_> {
     ) -> Result<Exit, Failure> {
         let lifeline = lifeline.map(Lifeline::watch).transpose()?;
         let mut stops = Stops::watch(lifeline)?;
+        let reaper = Reaper::watch().or_fail(Exit::Start, "cannot watch for ends of processes")?;
         // The socket first: when it is taken, nothing else needs to be started.
         let server = listening::bind(self.arguments, &self.settings.executor)?;
         let start = Executor::start(self.options()?);
@@ -155,7 +157,7 @@ impl Life<'_> {
         if let Some(viewer) = viewer {
             tokio::spawn(viewer.serve(until_stopped(stopped.clone())));
         }
-        let reaper = tokio::spawn(offspring::reap_orphans());
+        let reaper = tokio::spawn(reaper.run());
         let saver = tokio::spawn(save_memory(executor.clone()));
         let serving = server.serve(executor.clone(), until_stopped(stopped));
         let stopping = async {

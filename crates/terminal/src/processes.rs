@@ -1,0 +1,209 @@
+//! The processes of this machine, as `/proc` shows them: who descends from whom, and ending a
+//! whole family.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// More generations than this are not started between two looks at the table.
+const ROUNDS_MAX: usize = 64;
+
+/// Which process is meant: a number is given away again, with the time of its start it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: i32,
+    /// When it was started, in clock ticks since the boot.
+    pub start_time: u64,
+}
+
+/// What `/proc/PID/stat` says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Which one.
+    pub id: ProcessId,
+    /// The number of its parent.
+    pub parent: i32,
+    /// The number of its session's leader.
+    pub session: i32,
+    /// It has ended and nobody has waited for it.
+    pub is_zombie: bool,
+}
+
+impl Process {
+    /// The process of that number.
+    ///
+    /// # Errors
+    /// There is none that we may see.
+    pub fn read(pid: i32) -> io::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Self::parse(pid, &stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// All that can be seen; those that end meanwhile are left out.
+    pub fn all() -> Vec<Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter_map(|pid| Self::read(pid).ok())
+            .collect()
+    }
+
+    /// The name in parentheses may hold anything, so fields are counted behind the last one:
+    /// state, parent, group, session, and 16 fields later the start.
+    fn parse(pid: i32, stat: &str) -> Option<Self> {
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let start_time = fields.nth(15)?.parse().ok()?;
+        Some(Self {
+            id: ProcessId { pid, start_time },
+            parent,
+            session,
+            is_zombie: state == "Z" || state == "X",
+        })
+    }
+}
+
+/// Everything whose line of parents, or whose session's leader, leads to `ancestor`.
+pub fn descendants(ancestor: i32) -> Vec<Process> {
+    below(ancestor, &Process::all())
+}
+
+fn below(ancestor: i32, table: &[Process]) -> Vec<Process> {
+    let mut beneath: HashMap<i32, Vec<&Process>> = HashMap::new();
+    for process in table {
+        beneath.entry(process.parent).or_default().push(process);
+        // One whose parent has ended is found by its session. 0 is the kernel's own.
+        if process.session != 0 && process.session != process.parent {
+            beneath.entry(process.session).or_default().push(process);
+        }
+    }
+    let mut known = HashSet::from([ancestor]);
+    let mut found = Vec::new();
+    let mut open = vec![ancestor];
+    while let Some(number) = open.pop() {
+        for process in beneath.remove(&number).unwrap_or_default() {
+            if known.insert(process.id.pid) {
+                found.push(*process);
+                open.push(process.id.pid);
+            }
+        }
+    }
+    found
+}
+
+/// Kills everything that descends from `ancestor`, but not itself: it should be stopped or be
+/// ourselves, or it may go on starting others.
+///
+/// All are stopped before the first is killed. A process cannot fork any more once it has been
+/// told to stop, so the look at the table that finds nobody new has seen everyone; and none can
+/// get lost by the death of its parent.
+pub fn kill_descendants(ancestor: i32) {
+    let mut stopped: HashMap<ProcessId, _> = HashMap::new();
+    for _ in 0..ROUNDS_MAX {
+        let before = stopped.len();
+        for process in descendants(ancestor) {
+            if !process.is_zombie && !stopped.contains_key(&process.id) {
+                stopped.insert(process.id, signal(process.id, Signal::STOP).ok());
+            }
+        }
+        if stopped.len() == before {
+            break;
+        }
+    }
+    for handle in stopped.into_values().flatten() {
+        // It may have ended by itself, which is just as good.
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+    }
+}
+
+/// Signals a process, and none that has got its number since; returns its descriptor.
+fn signal(id: ProcessId, signal: Signal) -> io::Result<std::os::fd::OwnedFd> {
+    let pid = Pid::from_raw(id.pid).ok_or(io::ErrorKind::NotFound)?;
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    if Process::read(id.pid)?.id != id {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    pidfd_send_signal(&handle, signal)?;
+    Ok(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead as _, BufReader, Read as _},
+        os::unix::process::CommandExt as _,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    fn process(pid: i32, parent: i32, session: i32) -> Process {
+        let id = ProcessId { pid, start_time: 0 };
+        Process {
+            id,
+            parent,
+            session,
+            is_zombie: false,
+        }
+    }
+
+    #[test]
+    fn fields_are_counted_past_an_awkward_name() {
+        let stat = "7 (a) b) Z 3 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0";
+        let read = Process::parse(7, stat).unwrap();
+        assert_eq!((read.parent, read.session), (3, 5));
+        assert_eq!(read.id.start_time, 4242);
+        assert!(read.is_zombie);
+        assert_eq!(Process::parse(7, "7 (a) S 3"), None);
+    }
+
+    #[test]
+    fn a_family_is_found_by_parents_and_by_sessions() {
+        let table = [
+            process(2, 1, 2),
+            process(3, 2, 3),
+            process(4, 1, 3),
+            process(5, 4, 5),
+            process(6, 1, 6),
+            // Numbers that were given away meanwhile look like a circle.
+            process(8, 9, 8),
+            process(9, 8, 9),
+        ];
+        let mut found: Vec<i32> = below(2, &table).iter().map(|found| found.id.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [3, 4, 5]);
+        assert_eq!(below(8, &table), [process(9, 8, 9)]);
+    }
+
+    #[test]
+    fn none_escapes_by_forking_while_its_family_is_killed() {
+        // Generation after generation, and many from one, in a session of its own.
+        let family = "generation() { [ $1 = 0 ] || { (sleep 1000 & generation $(($1 - 1)); wait) & wait; }; }; \
+                      echo; generation 200 & \
+                      setsid sh -c 'for i in $(seq 200); do sleep 1000 & done; wait' & wait";
+        for _ in 0..3 {
+            let mut child = Command::new("sh")
+                .args(["-c", family])
+                .process_group(0)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut output = BufReader::new(child.stdout.take().unwrap());
+            output.read_line(&mut String::new()).unwrap();
+            let pid = i32::try_from(child.id()).unwrap();
+            signal(Process::read(pid).unwrap().id, Signal::STOP).unwrap();
+            kill_descendants(pid);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            // All that held the pipe are dead when it ends.
+            output.read_to_end(&mut Vec::new()).unwrap();
+        }
+    }
+}
