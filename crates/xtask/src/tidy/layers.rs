@@ -46,10 +46,13 @@ const LAYERS: &[Layer] = &[
         name: "runtime",
         may_use: &["protocol", "wire"],
     },
-    // `wire` because the `local` runtime is a client of the executor that it starts.
+    // `wire` because the `local` runtime is a client of the executor that it starts, and
+    // `terminal` for its table of processes.
     Layer {
         name: "runtime-native",
-        may_use: &["protocol", "confine", "wire", "executor", "runtime"],
+        may_use: &[
+            "protocol", "terminal", "confine", "wire", "executor", "runtime",
+        ],
     },
     Layer {
         name: "testkit",
