@@ -47,8 +47,8 @@ pub use enums::{
 pub use envelope::{ActionEvent, ObservationEvent};
 pub use error_class::ErrorClass;
 pub use observation::{
-    Browsed, CommandMetadata, CommandOutput, Edited, FilesFound, MatchesFound, Observation,
-    ObservationKind, Recalled,
+    Browsed, CommandMetadata, CommandOutput, Edited, FilesFound, LimitHit, LimitKind, MatchesFound,
+    Observation, ObservationKind, Recalled,
 };
 pub use shell_name::{InvalidShellName, ShellName};
 pub use status::{RuntimeStatus, StatusLevel};

@@ -10,5 +10,5 @@ mod extras;
 mod message;
 
 pub use any::{Observation, ObservationKind};
-pub use command::{CommandMetadata, CommandOutput};
+pub use command::{CommandMetadata, CommandOutput, LimitHit, LimitKind};
 pub use extras::{Browsed, Edited, FilesFound, MatchesFound, Recalled};

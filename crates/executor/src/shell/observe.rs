@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use zareba_protocol::{
-    CommandMetadata, CommandOutput, Observation, ObservationKind, RunCommand, truncate_middle,
+    CommandMetadata, CommandOutput, LimitHit, LimitKind, Observation, ObservationKind, RunCommand,
+    truncate_middle,
 };
 
 use super::{
@@ -67,6 +68,10 @@ impl Context<'_> {
             }
             Outcome::TimedOut(total) => {
                 metadata.suffix = texts::timed_out(*total);
+                metadata.limits.push(LimitHit {
+                    kind: LimitKind::TimedOut,
+                    message: texts::time_limit(*total),
+                });
                 self.content(&turn)
             }
             Outcome::Busy => {
@@ -187,6 +192,10 @@ impl Context<'_> {
             metadata.output_bytes = Some(turn.full.bytes);
             metadata.output_file = turn.full.file.as_deref().map(display);
             metadata.output_dropped = (turn.full.dropped > 0).then_some(turn.full.dropped);
+            metadata.limits.push(LimitHit {
+                kind: LimitKind::Truncated,
+                message: texts::output_limit(content.len(), turn.full.bytes),
+            });
         }
         self.run(content, metadata, self.command)
     }

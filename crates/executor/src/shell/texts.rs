@@ -50,6 +50,17 @@ pub(super) fn timed_out(total: Duration) -> String {
     )
 }
 
+pub(super) fn time_limit(total: Duration) -> String {
+    format!(
+        "the answer was due after {:?} s and the command goes on",
+        total.as_secs_f64()
+    )
+}
+
+pub(super) fn output_limit(shown: usize, written: u64) -> String {
+    format!("{shown} of {written} bytes of the output are shown")
+}
+
 pub(super) fn not_executed(command: &str) -> String {
     format!(
         "\n[Your command \"{command}\" is NOT executed. The previous command is still running - You \

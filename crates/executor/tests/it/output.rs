@@ -2,7 +2,7 @@
 
 use tokio::sync::broadcast::error::RecvError;
 use zareba_protocol::{
-    Action, ActionEvent, OUTPUT_CHARS_MAX, RunCommand, ShellName, TRUNCATION_MARKER,
+    Action, ActionEvent, LimitKind, OUTPUT_CHARS_MAX, RunCommand, ShellName, TRUNCATION_MARKER,
 };
 
 use crate::place::{LONG, Place, exit_code, metadata};
@@ -67,6 +67,16 @@ async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
         (found.output_bytes, found.output_dropped),
         (Some(whole.len() as u64), None)
     );
+    let [limit] = found.limits.as_slice() else {
+        panic!("{:?}", found.limits);
+    };
+    assert_eq!(limit.kind, LimitKind::Truncated);
+    let message = format!(
+        "{} of {} bytes of the output are shown",
+        expected.len(),
+        whole.len()
+    );
+    assert_eq!(limit.message, message);
     let file = found.output_file.clone().unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
     assert_eq!(place.text(&format!("wc -l < {file}")).await, "10000");

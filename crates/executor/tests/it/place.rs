@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use tokio::sync::broadcast::{self, error::RecvError};
 use zareba_executor::{Executor, ExecutorOptions, FileScope, Linting, User, shell_environment};
 use zareba_protocol::{
-    Action, ActionEvent, CommandMetadata, CommandOutput, Observation, ObservationKind, RunCommand,
-    ShellName,
+    Action, ActionEvent, CommandMetadata, CommandOutput, LimitHit, LimitKind, Observation,
+    ObservationKind, RunCommand, ShellName,
 };
 
 /// Longer than anything takes here; a test that waits for it fails.
@@ -265,8 +265,16 @@ pub(crate) fn observed(command: &str, content: &str, metadata: CommandMetadata) 
 
 /// What a command that has not ended is observed as.
 pub(crate) fn running(command: &str, content: &str, prefix: &str, suffix: String) -> Observation {
+    let due = suffix
+        .strip_prefix("\n[The command timed out after ")
+        .and_then(|rest| rest.split_once(" seconds."));
+    let limit = due.map(|(seconds, _)| LimitHit {
+        kind: LimitKind::TimedOut,
+        message: format!("the answer was due after {seconds} s and the command goes on"),
+    });
     let metadata = CommandMetadata {
         prefix: prefix.to_owned(),
+        limits: limit.into_iter().collect(),
         suffix,
         ..CommandMetadata::default()
     };

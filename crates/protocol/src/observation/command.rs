@@ -59,6 +59,34 @@ pub struct CommandMetadata {
     /// The shell ended with this command and was replaced by a new one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shell_restarted: bool,
+    /// The limits that were met while the command ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitHit>,
+}
+
+/// A limit that was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitHit {
+    /// What came of it.
+    pub kind: LimitKind,
+    /// A sentence that names the limit.
+    pub message: String,
+}
+
+/// What comes of a limit that is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// The answer was due before the command ended; it goes on.
+    TimedOut,
+    /// The content holds the beginning and the end of the output.
+    Truncated,
+    /// A process was killed because the sandbox had no memory left.
+    OomKilled,
+    /// A process or thread was refused because the sandbox had as many as it may.
+    PidsLimit,
+    /// Processes were killed because the sandbox's files had become too large or too many.
+    DiskQuotaExceeded,
 }
 
 impl Default for CommandMetadata {
@@ -77,6 +105,7 @@ impl Default for CommandMetadata {
             output_dropped: None,
             signal: None,
             shell_restarted: false,
+            limits: Vec::new(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Random observations of every type.
 
-use proptest::{option, prelude::*, sample::select};
+use proptest::{collection, option, prelude::*, sample::select};
 use serde_json::json;
 use zareba_protocol::{
-    Browsed, CommandMetadata, CommandOutput, EditSource, Edited, FilesFound, MatchesFound,
-    ObservationKind, ReadSource, Recalled,
+    Browsed, CommandMetadata, CommandOutput, EditSource, Edited, FilesFound, LimitHit, LimitKind,
+    MatchesFound, ObservationKind, ReadSource, Recalled,
 };
 
 use super::{agent_state, json, name, object, recall_kind, text, texts};
@@ -52,6 +52,17 @@ pub(super) fn observation_kind() -> BoxedStrategy<ObservationKind> {
     .boxed()
 }
 
+fn limit_hit() -> impl Strategy<Value = LimitHit> {
+    let kind = prop_oneof![
+        Just(LimitKind::TimedOut),
+        Just(LimitKind::Truncated),
+        Just(LimitKind::OomKilled),
+        Just(LimitKind::PidsLimit),
+        Just(LimitKind::DiskQuotaExceeded),
+    ];
+    (kind, text()).prop_map(|(kind, message)| LimitHit { kind, message })
+}
+
 fn command_output() -> BoxedStrategy<ObservationKind> {
     let known = [
         option::of(text()),
@@ -60,11 +71,19 @@ fn command_output() -> BoxedStrategy<ObservationKind> {
         option::of(text()),
     ];
     let bytes = [option::of(any::<u64>()), option::of(any::<u64>())];
-    let ours = (bytes, option::of(text()), option::of(text()), any::<bool>());
+    let limits = collection::vec(limit_hit(), 0..3);
+    let ours = (
+        bytes,
+        option::of(text()),
+        option::of(text()),
+        any::<bool>(),
+        limits,
+    );
     let metadata = (any::<[i64; 2]>(), known, [text(), text()], ours).prop_map(
         |([exit_code, pid], known, [prefix, suffix], ours)| {
             let [username, hostname, working_dir, py_interpreter_path] = known;
-            let ([output_bytes, output_dropped], output_file, signal, shell_restarted) = ours;
+            let ([output_bytes, output_dropped], output_file, signal, shell_restarted, limits) =
+                ours;
             CommandMetadata {
                 exit_code,
                 pid,
@@ -79,6 +98,7 @@ fn command_output() -> BoxedStrategy<ObservationKind> {
                 output_dropped,
                 signal,
                 shell_restarted,
+                limits,
             }
         },
     );
