@@ -4,7 +4,12 @@
 //! the message can say what to do.
 
 mod action;
+mod create;
+mod egress;
+mod exec;
 mod executor;
+mod image;
+mod members;
 mod other;
 mod run;
 mod sandbox;
@@ -16,12 +21,20 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 pub(crate) use action::ActionArguments;
+pub(crate) use create::CreateArguments;
+pub(crate) use egress::EgressArguments;
+pub(crate) use exec::ExecArguments;
 pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
+pub(crate) use image::{ImageArguments, ImageCommand};
+pub(crate) use members::{
+    CpArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments, PortArguments,
+    PsArguments, ResumeArguments, RmArguments, StopArguments,
+};
 pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
 pub(crate) use run::RunArguments;
-pub(crate) use sandbox::SandboxArguments;
+pub(crate) use sandbox::{SandboxArguments, split_variable};
 pub(crate) use shell::ShellArguments;
-pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments};
+pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments, SystemArgument};
 
 use crate::exit::Exit;
 
@@ -73,11 +86,25 @@ pub(crate) enum Command {
     Run(RunArguments),
     Shell(ShellArguments),
     Action(ActionArguments),
+    Create(CreateArguments),
+    Ps(PsArguments),
+    Exec(ExecArguments),
+    Inspect(InspectArguments),
+    Cp(CpArguments),
+    Port(PortArguments),
+    Logs(LogsArguments),
+    Pause(PauseArguments),
+    Resume(ResumeArguments),
+    Stop(StopArguments),
+    Rm(RmArguments),
+    Gc(GcArguments),
+    Image(ImageArguments),
     Executor(ExecutorArguments),
     Config(ConfigArguments),
     Doctor(DoctorArguments),
     Completions(CompletionsArguments),
     Supervise(SuperviseArguments),
+    Egress(EgressArguments),
 }
 
 /// Reads the command line. Help and version are printed here, and so are mistakes.

@@ -3,16 +3,30 @@
 mod action;
 mod completions;
 mod config;
+mod cp;
+mod create;
 mod doctor;
+mod each;
+mod egress;
+mod exec;
 mod executor;
+mod gc;
+mod image;
+mod inspect;
+mod logs;
+mod pause;
+mod port;
+mod ps;
+mod rm;
 mod run;
 mod shell;
+mod stop;
 mod supervise;
 
 use zareba_config::Environment;
 
 use crate::{
-    arguments::{Arguments, Command, DoctorArguments, GlobalArguments},
+    arguments::{Arguments, Command, DoctorArguments, GcArguments, GlobalArguments},
     exit::Exit,
     logging, say,
 };
@@ -37,13 +51,27 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
     };
     let outcome = match command {
         Command::Run(arguments) => run::perform(&context, &arguments),
-        Command::Shell(arguments) => shell::perform(&context, arguments),
+        Command::Shell(arguments) => shell::perform(&context, &arguments),
         Command::Action(arguments) => action::perform(&context, &arguments),
+        Command::Create(arguments) => create::perform(&context, &arguments),
+        Command::Ps(arguments) => ps::perform(&context, &arguments),
+        Command::Exec(arguments) => exec::perform(&context, &arguments),
+        Command::Inspect(arguments) => inspect::perform(&context, &arguments),
+        Command::Cp(arguments) => cp::perform(&context, &arguments),
+        Command::Port(arguments) => port::perform(&context, &arguments),
+        Command::Logs(arguments) => logs::perform(&context, &arguments),
+        Command::Pause(arguments) => pause::pause(&context, &arguments),
+        Command::Resume(arguments) => pause::resume(&context, &arguments),
+        Command::Stop(arguments) => stop::perform(&context, &arguments),
+        Command::Rm(arguments) => rm::perform(&context, &arguments),
+        Command::Gc(GcArguments {}) => gc::perform(&context),
+        Command::Image(arguments) => image::perform(&context, &arguments),
         Command::Executor(arguments) => executor::perform(&context, &arguments),
         Command::Config(arguments) => config::perform(&context, &arguments),
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
+        Command::Egress(arguments) => egress::perform(&arguments),
     };
     outcome.unwrap_or_else(|failure| {
         say::failure(&failure);

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod enforcement;
 mod exit;
 mod failure;
 mod lines;
@@ -17,6 +18,9 @@ mod sandbox;
 mod say;
 mod settings;
 mod signals;
+mod table;
+mod terminal_session;
+mod user_terminal;
 
 use std::process::ExitCode;
 

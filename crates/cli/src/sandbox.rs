@@ -1,17 +1,20 @@
-//! A sandbox for one command: made, used, and ended with everything that runs in it.
+//! Sandboxes for commands: one that is made, used and ended with everything that runs in it, and
+//! those that live on.
+//!
+//! `backend` turns settings into runtimes and `walls` into what stands around a sandbox; `place`
+//! says where everything is kept; `fleet` finds sandboxes again.
+
+mod backend;
+mod fleet;
+mod place;
+mod walls;
 
 use std::{sync::Arc, time::Duration};
 
-use tempfile::TempDir;
 use tokio::{runtime, time::timeout};
-use zareba_config::{Configuration, FileScope as ScopeSetting, RuntimeKind, Settings};
-use zareba_confine::Network;
-use zareba_executor::{FileScope, Linting};
-use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxSpec};
-use zareba_runtime_native::{
-    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime, Usage,
-    VariableStore, Walls, WorkspaceMode,
-};
+use zareba_config::{Configuration, RuntimeKind, Settings};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
+use zareba_runtime_native::ServerLifetime;
 
 use crate::{
     commands::Context,
@@ -21,22 +24,14 @@ use crate::{
     signals::Signals,
 };
 
+pub(crate) use backend::{Backend, Place};
+pub(crate) use fleet::{Fleet, Member};
+
 /// How long a sandbox may take to end before we end without it.
 const CLOSE: Duration = Duration::from_secs(5);
 
 /// How long file work that is under way may take after that.
-const LAST_WORK: Duration = Duration::from_secs(1);
-
-/// What a sandbox may do and use when nobody says otherwise.
-const WALLS: Walls = Walls {
-    workspace: WorkspaceMode::CopyOnWrite,
-    network: Network::None,
-    usage: Usage {
-        memory_bytes: 2 * 1024 * 1024 * 1024,
-        pids: 512,
-        cpu_millis: 2000,
-    },
-};
+pub(crate) const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// Makes a sandbox, lets `work` use it and ends it, also when a signal ends us: then nothing
 /// of the sandbox is left either, and the exit code is the one that shells show for it.
@@ -45,10 +40,8 @@ pub(crate) fn within(
     configuration: &Configuration,
     work: impl AsyncFnOnce(Arc<dyn Sandbox>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let state = tempfile::Builder::new()
-        .prefix("zareba-")
-        .tempdir()
-        .or_fail(Exit::Start, "cannot make a place for the sandbox")?;
+    let settings = &configuration.settings;
+    let place = Place::new(context, settings);
     offspring::adopt_orphans();
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -57,10 +50,10 @@ pub(crate) fn within(
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let backend = backend(context, &configuration.settings, &state)?;
+        let backend = place.backend(settings.runtime.kind, ServerLifetime::WithUs)?;
         let sandbox = tokio::select! {
-            made = backend.create(spec(&configuration.settings, &state)) => {
-                made.map_err(|error| failure(&error))?
+            made = backend.runtime().create(spec(settings)) => {
+                made.map_err(|error| not_started(settings.runtime.kind, &error))?
             }
             signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
@@ -94,78 +87,38 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
     }
 }
 
-async fn close(sandbox: Arc<dyn Sandbox>) {
-    match timeout(CLOSE, sandbox.close()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "cannot end the sandbox"),
-        Err(_) => tracing::warn!("the sandbox took too long to end"),
+/// The same for a sandbox that could not be made. Going on without walls is never done by itself,
+/// so it is said how.
+pub(crate) fn not_started(kind: RuntimeKind, error: &RuntimeError) -> Failure {
+    let failure = failure(error);
+    match (kind, failure.exit()) {
+        (RuntimeKind::Native, Exit::Start) => {
+            failure.hint("`--runtime cli` runs commands here, without any isolation")
+        }
+        _ => failure,
     }
 }
 
-fn backend(
-    context: &Context,
-    settings: &Settings,
-    state: &TempDir,
-) -> Result<Arc<dyn Runtime>, Failure> {
-    let inherited = context.environment.iter();
-    let options = NativeOptions {
-        state_dir: state.path().to_owned(),
-        environment: inherited
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect(),
-        shell: settings.shell.program.clone(),
-        scope: match settings.files.scope {
-            ScopeSetting::Anywhere => FileScope::WholeFilesystem,
-            ScopeSetting::Workspace => FileScope::WorkingDirectory,
-        },
-        linting: if settings.files.auto_lint {
-            Linting::On
-        } else {
-            Linting::Off
-        },
-        variables: VariableStore::DefaultShell,
-    };
-    match settings.runtime.kind {
-        RuntimeKind::Cli => Ok(Arc::new(CliRuntime::new(options))),
-        RuntimeKind::Local => Ok(Arc::new(LocalRuntime::new(options, local(settings)?))),
-        RuntimeKind::Native => Ok(Arc::new(NativeRuntime::new(
-            options,
-            local(settings)?,
-            WALLS,
-        ))),
-        other => Err(Failure::new(
-            Exit::Start,
-            format!(
-                "the runtime `{}` is not part of this version",
-                other.as_str()
-            ),
-        )
-        .hint("use `--runtime native`, or `cli` or `local`, which do not isolate")),
-    }
-}
-
-/// One server for one command: none is kept for later.
-fn local(settings: &Settings) -> Result<LocalOptions, Failure> {
-    let program = std::env::current_exe().or_fail(Exit::Start, "cannot find our own program")?;
-    Ok(LocalOptions {
-        program,
-        warm_servers: 0,
-        warm_no_change_timeout: settings.shell.no_change_timeout,
-        lifetime: ServerLifetime::WithUs,
-    })
-}
-
-fn spec(settings: &Settings, state: &TempDir) -> SandboxSpec {
+/// What a sandbox shall be like, as the settings say it.
+pub(crate) fn spec(settings: &Settings) -> SandboxSpec {
     let variables = settings.env.iter();
-    // A short path of our own, since people will read it in every other line.
-    let fresh = || state.path().join("workspace");
     SandboxSpec {
-        workspace: Some(settings.runtime.workspace.clone().unwrap_or_else(fresh)),
+        id: None,
+        image: settings.runtime.image.clone(),
+        workspace: settings.runtime.workspace.clone(),
         environment: variables
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         no_change_timeout: settings.shell.no_change_timeout,
         timeout: settings.shell.timeout,
         on_status: None,
+    }
+}
+
+async fn close(sandbox: Arc<dyn Sandbox>) {
+    match timeout(CLOSE, sandbox.close()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "cannot end the sandbox"),
+        Err(_) => tracing::warn!("the sandbox took too long to end"),
     }
 }

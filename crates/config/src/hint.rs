@@ -10,7 +10,7 @@ use crate::settings::openhands::FOREIGN_SECTIONS;
 /// The nearest key of the same section; failing that, of any section; failing that, the section's
 /// keys.
 pub(crate) fn for_key(path: &str) -> Option<Hint> {
-    let Some((section, name)) = path.split_once('.') else {
+    let Some((section, name)) = path.rsplit_once('.') else {
         return for_bare_key(path);
     };
     let siblings = names_in(section);
@@ -54,7 +54,8 @@ pub(crate) fn for_variable(name: &str) -> Option<Hint> {
         return Some(Hint::DidYouMean(format!("{VARIABLE_PREFIX}{near}")));
     }
     let section = rest.split('_').next()?.to_ascii_lowercase();
-    let siblings = key::all().iter().filter(|key| key.section == section);
+    let of_section = |key: &&&Key| key.section.split('.').next() == Some(section.as_str());
+    let siblings = key::all().iter().filter(of_section);
     let names: Vec<String> = siblings.map(|key| key.own_variable().name).collect();
     (!names.is_empty()).then_some(Hint::Valid(names))
 }
@@ -90,7 +91,7 @@ pub(crate) fn sections() -> Vec<&'static str> {
 /// The keys of a section, aliases included.
 fn names_in(section: &str) -> Vec<&'static str> {
     let in_section = |path: &'static str| {
-        path.split_once('.')
+        path.rsplit_once('.')
             .filter(|(name, _)| *name == section)
             .map(|(_, key)| key)
     };

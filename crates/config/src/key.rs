@@ -69,10 +69,10 @@ impl Key {
             .collect()
     }
 
-    /// `ZAREBA_<SECTION>_<KEY>`.
+    /// `ZAREBA_<SECTION>_<KEY>`; a section of two words has both.
     pub(crate) fn own_variable(&self) -> VariableName {
         VariableName {
-            name: format!("{VARIABLE_PREFIX}{}_{}", self.section, self.name).to_ascii_uppercase(),
+            name: format!("{VARIABLE_PREFIX}{}", self.path.replace('.', "_")).to_ascii_uppercase(),
             dialect: Dialect::Strict,
             is_bare: false,
         }

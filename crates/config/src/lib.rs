@@ -53,13 +53,16 @@ mod wipe;
 pub use configuration::{ConfigFile, Configuration, LoadError, LoadRequest};
 pub use environment::{Environment, RESERVED_VARIABLES};
 pub use flags::{Override, ParseOverride};
+pub use nearest::nearest;
 pub use origin::Origin;
 pub use problem::{Hint, Problem, ProblemKind, Problems};
 pub use reference::{KeyReference, keys, reference_markdown};
 pub use secret::Secret;
+pub use setting::{Processors, Size};
 pub use settings::{
-    ExecutorSettings, FileScope, FileSettings, LocalSettings, RuntimeKind, RuntimeSettings,
-    SandboxVariables, Settings, ShellSettings, openhands,
+    ExecutorSettings, FileScope, FileSettings, LocalSettings, NativePoolSettings, NativeSettings,
+    NetworkReach, PoolSettings, RuntimeKind, RuntimeSettings, SandboxVariables, Settings,
+    ShellSettings, StateSettings, SystemMode, WorkspaceMode, openhands,
 };
 pub use show::Row;
 pub use value::Value;

@@ -8,10 +8,7 @@ const LENGTH_MAX: usize = 64;
 ///
 /// Of equally near candidates the first wins, so the order of the caller's list is the
 /// tie-breaker.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > LENGTH_MAX {
         return None;
     }

@@ -81,6 +81,8 @@ fn accepts(shape: Shape) -> String {
         Shape::Boolean => "boolean".to_owned(),
         Shape::Integer { .. } => "integer".to_owned(),
         Shape::Seconds => "seconds".to_owned(),
+        Shape::Number => "number".to_owned(),
+        Shape::Size => "size".to_owned(),
         Shape::Text => "string".to_owned(),
         Shape::Path => "path".to_owned(),
         Shape::Secret => "secret".to_owned(),

@@ -9,6 +9,7 @@
 //! Nothing here touches a directory outside `zareba/` below this process's own place, with one
 //! exception that `v2.rs` explains. Calls block, each no longer than the deadline it is given.
 
+mod counters;
 mod detect;
 mod directory;
 mod error;
@@ -29,6 +30,7 @@ mod statistics;
 mod v1;
 mod v2;
 
+pub use counters::{LimitCounters, LimitCounts};
 pub use detect::{Host, Mode};
 pub use error::CgroupError;
 pub use group::Group;

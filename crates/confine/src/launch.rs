@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use crate::{
+    network::{self, Doorway, NetworkSockets},
     policy::{Identity, Network, Policy},
     root,
     step::{AtStep as _, Failure, Step},
@@ -65,6 +66,10 @@ pub struct Confined {
     pub pid: i32,
     /// Its descriptor.
     pub pidfd: OwnedFd,
+    /// Where it meets the world, when its network is filtered.
+    pub network: Option<NetworkSockets>,
+    /// The way to programs that listen inside, when it has a network of its own.
+    pub doorway: Option<Doorway>,
 }
 
 /// Why a program was not started.
@@ -126,13 +131,14 @@ pub fn launch(
     let (verdict, verdict_inside) = verdict_pipe().at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
     let privileged = rustix::process::geteuid().is_root();
-    let network = match policy.network {
-        Network::None => libc::CLONE_NEWNET,
+    let channel = network::channel(&policy.network).at(Step::HandShake, "socket pair")?;
+    let own_network = match policy.network {
+        Network::None | Network::Filtered { .. } => libc::CLONE_NEWNET,
         Network::Host => 0,
     };
-    match sys::clone_with((NAMESPACES | network) as u64).at(Step::Namespaces, "")? {
+    match sys::clone_with((NAMESPACES | own_network) as u64).at(Step::Namespaces, "")? {
         Side::Child => {
-            drop((verdict, mapped));
+            drop((verdict, mapped, channel.outside));
             let inside = Inside {
                 policy,
                 program,
@@ -140,19 +146,33 @@ pub fn launch(
                 verdict: verdict_inside,
                 privileged,
             };
-            inside.run(prepared, mapped_inside)
+            inside.run(prepared, mapped_inside, channel.inside)
         }
         Side::Parent { pid, pidfd } => {
-            drop((verdict_inside, mapped_inside, prepared));
-            let confined = Confined { pid, pidfd };
+            drop((verdict_inside, mapped_inside, prepared, channel.inside));
+            let mut confined = Confined {
+                pid,
+                pidfd,
+                network: None,
+                doorway: None,
+            };
             let outcome = (hooks.admit)(pid)
                 .at(Step::ControlGroup, "")
                 .and_then(|()| map_identity(pid, policy.identity))
-                .and_then(|()| await_verdict(mapped, verdict));
+                // While the child waits for us: soon it is not to be looked into.
+                .and_then(|()| Doorway::open(pid, &policy.network).at(Step::Doorway, ""))
+                .and_then(|doorway| {
+                    confined.doorway = doorway;
+                    await_verdict(mapped, verdict)
+                })
+                .and_then(|()| network::receive(channel.outside));
             match outcome {
-                Ok(()) => Ok(confined),
+                Ok(network) => {
+                    confined.network = network;
+                    Ok(confined)
+                }
                 Err(failure) => {
-                    confined.kill_and_reap();
+                    confined.end();
                     Err(failure.into())
                 }
             }
@@ -196,7 +216,7 @@ pub struct RestrictError {
 
 impl Confined {
     /// Kills everything inside and waits for the end.
-    fn kill_and_reap(&self) {
+    pub fn end(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
         let id = rustix::process::WaitId::PidFd(self.pidfd.as_fd());
         let _ = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
@@ -257,8 +277,8 @@ struct Inside<'a> {
 
 impl Inside<'_> {
     /// Never returns: the process ends here, or becomes the first of the sandbox.
-    fn run(self, prepared: root::Prepared, mapped: OwnedFd) -> ! {
-        let started = self.set_up(prepared, mapped).and_then(|()| {
+    fn run(self, prepared: root::Prepared, mapped: OwnedFd, sockets: Option<OwnedFd>) -> ! {
+        let started = self.set_up(prepared, mapped, sockets).and_then(|()| {
             rustix::io::write(&self.verdict, &[SET_UP]).at(Step::HandShake, "the parent")?;
             sys::fork().at(Step::Exec, "fork")
         });
@@ -282,7 +302,12 @@ impl Inside<'_> {
         std::process::exit(1)
     }
 
-    fn set_up(&self, prepared: root::Prepared, mapped: OwnedFd) -> Result<(), Failure> {
+    fn set_up(
+        &self,
+        prepared: root::Prepared,
+        mapped: OwnedFd,
+        sockets: Option<OwnedFd>,
+    ) -> Result<(), Failure> {
         let mut byte = [0];
         File::from(mapped)
             .read_exact(&mut byte)
@@ -299,9 +324,7 @@ impl Inside<'_> {
         root::seal_settings()?;
         rustix::system::sethostname(self.policy.hostname.as_bytes())
             .at(Step::Hostname, &self.policy.hostname)?;
-        if self.policy.network == Network::None {
-            bring_up_loopback()?;
-        }
+        network::set_up(&self.policy.network, sockets)?;
         self.finish()
     }
 
@@ -351,18 +374,6 @@ impl Inside<'_> {
             object: String::new(),
         })
     }
-}
-
-fn bring_up_loopback() -> Result<(), Failure> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-    let socket = socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .at(Step::Loopback, "socket")?;
-    sys::bring_up(c"lo", &socket).at(Step::Loopback, "lo")
 }
 
 /// Reaps everything that ends inside until the program does, and returns its status.

@@ -9,13 +9,16 @@ mod capabilities;
 pub mod cgroup;
 mod launch;
 mod mounts;
+pub mod network;
 mod owner_map;
 mod paths;
 mod policy;
 mod readback;
+mod report;
 mod rlimits;
 mod root;
 mod seccomp;
+mod signals;
 mod step;
 mod sys;
 
@@ -24,11 +27,20 @@ pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
 pub use paths::{
     Enforcement, LandlockError, LandlockReport, MissingRight, PathPolicy, Reach, Ruleset, TcpPorts,
 };
-pub use policy::{Access, Entry, EntryKind, Identity, MemoryCap, Network, Ownership, Policy};
+pub use policy::{
+    Access, Entry, EntryKind, Identity, Lower, MemoryCap, Network, Overlay, Ownership, Policy, Root,
+};
 pub use readback::{
-    Capabilities, IdMap, IdRange, Ids, NamespaceId, NamespaceKind, Namespaces, ProcessDirectory,
-    ProcessFacts, ReadBackError, SeccompMode, Status,
+    Capabilities, IdMap, IdRange, Ids, MountFault, MountFlags, MountInForce, MountLine,
+    MountReport, NamespaceId, NamespaceKind, Namespaces, ProcessDirectory, ProcessFacts,
+    ProcessLimit, ReadBackError, SeccompMode, Status, check_mounts, parse_mounts,
+};
+pub use report::{
+    ControlGroupsInForce, EnforcementReport, Evidence, GroupLimit, LandlockInForce, LimitRow,
+    MappedIds, MissingGroupLimit, NamespaceInForce,
 };
 pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits};
 pub use seccomp::{CompiledFilter, Permissions, SeccompError, SeccompProfile};
+pub use signals::{EndRequests, reset_signals};
 pub use step::Step;
+pub use sys::fork_off;

@@ -60,27 +60,22 @@ fn handle_path(handle: &OwnedFd) -> PathBuf {
 }
 
 impl Detached {
-    /// A copy of a file or directory of this machine, with everything mounted below it.
-    pub(crate) fn bind(source: &Path, access: Access) -> io::Result<Self> {
-        Self::tree(source, Self::bound(access))
+    /// A copy of a file or directory of this machine, with everything mounted below it, and with
+    /// the owners of files translated if there is a map.
+    pub(crate) fn bind(source: &Path, access: Access, map: Option<&OwnerMap>) -> io::Result<Self> {
+        let attributes = bound_attributes(access, map);
+        Self::with_attributes(source, OpenTreeFlags::AT_RECURSIVE, &attributes)
     }
 
-    /// The same, with the owners of files translated as a user namespace says.
-    pub(crate) fn bind_mapped(source: &Path, access: Access, map: &OwnerMap) -> io::Result<Self> {
-        let attributes = MountAttributes {
-            set: u64::from(Self::bound(access).bits()) | libc::MOUNT_ATTR_IDMAP,
-            userns_fd: u64::try_from(map.namespace().as_raw_fd()).unwrap_or(u64::MAX),
-            ..PRIVATE
-        };
-        Self::with_attributes(source, &attributes)
-    }
-
-    fn bound(access: Access) -> MountAttrFlags {
-        let set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        match access {
-            Access::ReadOnly => set | MountAttrFlags::MOUNT_ATTR_RDONLY,
-            Access::ReadWrite => set,
-        }
+    /// The same without what is mounted below, which an overlay does not show, and which would
+    /// keep a sandbox from using the directory: mounts of another user cannot be taken off.
+    pub(crate) fn bind_one(
+        source: &Path,
+        access: Access,
+        map: Option<&OwnerMap>,
+    ) -> io::Result<Self> {
+        let attributes = bound_attributes(access, map);
+        Self::with_attributes(source, OpenTreeFlags::empty(), &attributes)
     }
 
     /// A device node, which may be used as one but neither executed nor trusted with its set bits.
@@ -96,13 +91,15 @@ impl Detached {
             set: u64::from(set.bits()),
             ..PRIVATE
         };
-        Self::with_attributes(source, &attributes)
+        Self::with_attributes(source, OpenTreeFlags::AT_RECURSIVE, &attributes)
     }
 
-    fn with_attributes(source: &Path, attributes: &MountAttributes) -> io::Result<Self> {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE;
+    fn with_attributes(
+        source: &Path,
+        extent: OpenTreeFlags,
+        attributes: &MountAttributes,
+    ) -> io::Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | extent;
         let tree = open_tree(CWD, source, flags)?;
         set_mount_attributes(&tree, attributes)?;
         Ok(Self(tree))
@@ -120,26 +117,28 @@ impl Detached {
         )
     }
 
-    /// Directories under a layer that takes all changes. The layer is thrown away with the
-    /// sandbox, so it is never synced.
-    pub(crate) fn overlay(lower: &[PathBuf], layer: &Path) -> io::Result<Self> {
-        let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        let mut lowers = Vec::new();
-        for (index, directory) in lower.iter().enumerate() {
-            if index > 0 {
-                lowers.push(b':');
-            }
-            escape(directory, &mut lowers);
-        }
-        fsconfig_set_string(&context, "lowerdir", c_string(lowers)?)?;
-        fsconfig_set_string(&context, "upperdir", layer.join("upper"))?;
-        fsconfig_set_string(&context, "workdir", layer.join("work"))?;
+    /// An empty directory that stays empty.
+    pub(crate) fn empty(cap: MemoryCap) -> io::Result<Self> {
+        let empty = Self::memory(cap, 0o555)?;
+        seal_one(&empty.0)?;
+        Ok(empty)
+    }
+
+    /// Directories as one, under a layer that takes all changes if there is one. The layer is
+    /// thrown away with the sandbox, so it is never synced (NS-21).
+    pub(crate) fn overlay(lower: &[PathBuf], layer: Option<&Path>) -> io::Result<Self> {
+        let context = stack(lower)?;
         fsconfig_set_flag(&context, "userxattr")?;
-        fsconfig_set_flag(&context, "volatile")?;
-        Self::finish(
-            &context,
-            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
-        )
+        let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        match layer {
+            Some(layer) => {
+                fsconfig_set_string(&context, "upperdir", layer.join("upper"))?;
+                fsconfig_set_string(&context, "workdir", layer.join("work"))?;
+                fsconfig_set_flag(&context, "volatile")?;
+            }
+            None => attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY,
+        }
+        Self::finish(&context, attributes)
     }
 
     /// A fresh `/proc` of the caller's process namespace.
@@ -178,18 +177,41 @@ impl Detached {
     }
 
     fn is_directory(&self) -> io::Result<bool> {
-        let found = rustix::fs::statat(&self.0, "", AtFlags::EMPTY_PATH)?;
-        Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+        Ok(file_type(&self.0)? == FileType::Directory)
+    }
+}
+
+fn file_type(of: &OwnedFd) -> io::Result<FileType> {
+    let found = rustix::fs::statat(of, "", AtFlags::EMPTY_PATH)?;
+    Ok(FileType::from_raw_mode(found.st_mode))
+}
+
+fn bound_attributes(access: Access, map: Option<&OwnerMap>) -> MountAttributes {
+    let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if access == Access::ReadOnly {
+        set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    let plain = MountAttributes {
+        set: u64::from(set.bits()),
+        ..PRIVATE
+    };
+    match map {
+        None => plain,
+        Some(map) => MountAttributes {
+            set: plain.set | libc::MOUNT_ATTR_IDMAP,
+            userns_fd: u64::try_from(map.namespace().as_raw_fd()).unwrap_or(u64::MAX),
+            ..plain
+        },
     }
 }
 
 impl NewRoot {
-    /// Covers a directory with an empty file system and opens that.
-    pub(crate) fn cover(stage: &Path, memory: &Detached) -> io::Result<Self> {
+    /// Covers a directory with another file system and opens that.
+    pub(crate) fn cover(stage: &Path, root: &Detached) -> io::Result<Self> {
         // Opened here, because a place of another mount table cannot be mounted on.
-        memory.attach(&open_place(stage)?)?;
+        root.attach(&open_place(stage)?)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat(&memory.0, ".", flags, Mode::empty())?))
+        Ok(Self(openat(&root.0, ".", flags, Mode::empty())?))
     }
 
     /// A name for a path inside while we are still outside.
@@ -242,18 +264,33 @@ impl NewRoot {
         Ok((self.open(parent)?, name))
     }
 
-    /// Opens a path as if this were the root already: links are resolved inside.
+    /// Opens a path as if this were the root already. A link anywhere on it is an error: whoever
+    /// made it may want the mount somewhere else.
     fn open(&self, inside: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
         Ok(openat2(&self.0, inside, flags, Mode::empty(), resolve)?)
     }
 
-    /// Takes off what is mounted at a path, and the empty directory below it.
-    pub(crate) fn remove_mount(&self, inside: &Path) -> io::Result<()> {
-        rustix::mount::unmount(self.outside(inside), rustix::mount::UnmountFlags::DETACH)?;
-        let (parent, name) = self.parent(inside)?;
-        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
+    /// What is at a path inside, if anything.
+    pub(crate) fn kind_of(&self, inside: &Path) -> io::Result<Option<FileType>> {
+        match self.open(inside) {
+            Ok(found) => file_type(&found).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Covers a path inside with another view of what is there, and of what is mounted below.
+    pub(crate) fn mount_again(&self, inside: &Path, access: Access) -> io::Result<()> {
+        let place = self.open(inside)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let view = open_tree(&place, "", flags)?;
+        set_mount_attributes(&view, &bound_attributes(access, None))?;
+        Detached(view).attach(&place)
     }
 
     /// Makes the file system that holds the root itself unwritable.
@@ -311,6 +348,32 @@ fn names(inside: &Path) -> io::Result<Vec<&OsStr>> {
     } else {
         Err(io::ErrorKind::InvalidInput.into())
     }
+}
+
+/// An overlay to be, with what is below it. Newer kernels take directories one by one; older ones
+/// take all of them as one text, of at most 255 bytes.
+fn stack(lower: &[PathBuf]) -> io::Result<OwnedFd> {
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let one_by_one = lower
+        .iter()
+        .try_for_each(|directory| fsconfig_set_string(&context, "lowerdir+", directory));
+    match one_by_one {
+        Err(Errno::INVAL) => {}
+        stacked => {
+            stacked?;
+            return Ok(context);
+        }
+    }
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let mut lowers = Vec::new();
+    for (index, directory) in lower.iter().enumerate() {
+        if index > 0 {
+            lowers.push(b':');
+        }
+        escape(directory, &mut lowers);
+    }
+    fsconfig_set_string(&context, "lowerdir", c_string(lowers)?)?;
+    Ok(context)
 }
 
 /// overlayfs separates directories with colons and takes a backslash as escape.

@@ -20,13 +20,43 @@ use crate::{
     sys::{self, Side},
 };
 
+/// The translations that one sandbox needs. Each costs a process, and most entries share one.
+#[derive(Debug)]
+pub(crate) struct OwnerMaps {
+    identity: Identity,
+    /// As many as there are owners of what the policy lists.
+    made: Vec<(Ownership, Option<OwnerMap>)>,
+}
+
+impl OwnerMaps {
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            made: Vec::new(),
+        }
+    }
+
+    /// The translation that `ownership` asks for; `None` when there is nothing to translate.
+    pub(crate) fn get(&mut self, ownership: Ownership) -> io::Result<Option<&OwnerMap>> {
+        let found = self.made.iter().position(|(made, _)| *made == ownership);
+        let index = match found {
+            Some(index) => index,
+            None => {
+                let map = OwnerMap::new(ownership, self.identity)?;
+                self.made.push((ownership, map));
+                self.made.len() - 1
+            }
+        };
+        Ok(self.made.get(index).and_then(|(_, map)| map.as_ref()))
+    }
+}
+
 /// Files of one user and group, shown as those of another.
 #[derive(Debug)]
 pub(crate) struct OwnerMap(OwnedFd);
 
 impl OwnerMap {
-    /// The translation that `ownership` asks for; `None` when there is nothing to translate.
-    pub(crate) fn new(ownership: Ownership, identity: Identity) -> io::Result<Option<Self>> {
+    fn new(ownership: Ownership, identity: Identity) -> io::Result<Option<Self>> {
         let Ownership::Mapped { uid, gid } = ownership else {
             return Ok(None);
         };

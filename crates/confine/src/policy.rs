@@ -20,6 +20,8 @@ pub struct Policy {
     /// to enter it, and no entry may come from below it. Nothing is written to it: it is covered
     /// in a mount table that only the sandbox has.
     pub stage: PathBuf,
+    /// What the root itself is.
+    pub root: Root,
     /// What exists inside, in order: a later entry may lie below an earlier one.
     pub entries: Vec<Entry>,
     /// What `/tmp` may take.
@@ -42,6 +44,19 @@ pub struct Identity {
     pub uid_outside: u32,
     /// Group number that the rest of the machine sees.
     pub gid_outside: u32,
+}
+
+/// What the root of the sandbox is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Root {
+    /// Nothing but the places of the entries, in memory; it cannot be written to.
+    Memory,
+    /// A whole file system, such as that of an image.
+    ///
+    /// Its makers may have put links at the places of entries, and a mount is never led along a
+    /// link. Where that may be, a lower directory above theirs has to hold plain ones.
+    Overlay(Overlay),
 }
 
 /// Something that exists inside.
@@ -67,14 +82,13 @@ pub enum EntryKind {
         /// Whose files appear as the sandbox's own.
         owner: Ownership,
     },
-    /// Directories of this machine, the first on top, under a layer that takes all changes.
-    Overlay {
-        /// What is below; never written to.
-        lower: Vec<PathBuf>,
-        /// A directory with two in it: `upper`, where changes go, and `work`, for overlayfs.
-        layer: PathBuf,
-        /// Whose files below appear as the sandbox's own.
-        owner: Ownership,
+    /// Directories of this machine as one.
+    Overlay(Overlay),
+    /// What an earlier entry has put there, once more: a place that has a mount of its own can
+    /// be neither moved nor removed, whatever may be done to what is in it.
+    Again {
+        /// What may be done to it.
+        access: Access,
     },
     /// A file system in memory.
     Memory {
@@ -90,6 +104,32 @@ pub enum EntryKind {
     },
     /// An empty directory of the root's own.
     Directory,
+}
+
+/// Directories that appear as one, the first on top.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlay {
+    /// What is below; never written to. At most [`Overlay::LOWER_MAX`].
+    pub lower: Vec<Lower>,
+    /// A directory with two in it: `upper`, where changes go, and `work`, for overlayfs. Without
+    /// one nothing can be changed, and there must be two below at least.
+    pub layer: Option<PathBuf>,
+}
+
+impl Overlay {
+    /// The kernel takes 500.
+    pub const LOWER_MAX: usize = 500;
+}
+
+/// One directory below an overlay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lower {
+    /// Absolute path outside.
+    pub path: PathBuf,
+    /// Whose files in it appear as the sandbox's own.
+    pub owner: Ownership,
 }
 
 /// Whose files appear inside as those of the sandbox's user.
@@ -129,11 +169,17 @@ pub struct MemoryCap {
 }
 
 /// What can be reached over the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
     /// Nothing but the sandbox itself, by a loopback interface of its own.
     None,
+    /// Whatever the holder of [`NetworkSockets`](crate::network::NetworkSockets) lets through.
+    Filtered {
+        /// TCP ports on which every address of the world answers, at most
+        /// [`TCP_PORTS_MAX`](crate::network::TCP_PORTS_MAX); that of names is always among them.
+        tcp_ports: Vec<u16>,
+    },
     /// Whatever this machine can reach: an operator's explicit choice.
     Host,
 }

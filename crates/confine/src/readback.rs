@@ -7,13 +7,21 @@
 
 mod error;
 mod identity;
+mod limits;
+mod mount_table;
+mod mounts;
 mod process;
 mod status;
 
-pub use error::ReadBackError;
+pub use error::{MountFault, ReadBackError};
 pub use identity::{IdMap, IdRange, NamespaceId, NamespaceKind, Namespaces};
+pub use limits::ProcessLimit;
+pub use mount_table::{MountFlags, MountLine, parse_mounts};
+pub use mounts::{MountInForce, MountReport, check_mounts};
 pub use process::{ProcessDirectory, ProcessFacts};
 pub use status::{Capabilities, Ids, SeccompMode, Status};
 
+#[cfg(test)]
+mod mounts_tests;
 #[cfg(test)]
 mod readback_tests;

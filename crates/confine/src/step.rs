@@ -34,6 +34,12 @@ pub enum Step {
     Hostname,
     /// Bringing the loopback interface up.
     Loopback,
+    /// Taking hold of the new process's network from outside.
+    Doorway,
+    /// Making every address local.
+    Routes,
+    /// Listening where the sandbox shall find somebody.
+    Listeners,
     /// Becoming the sandbox's user.
     Identity,
     /// Closing descriptors.
@@ -65,11 +71,16 @@ impl Step {
             }
             Self::Entry | Self::Root | Self::PrivateMounts | Self::PivotRoot => {
                 "the mount was refused: look at the path that is named, and at the kernel's support for overlayfs \
-                 in user namespaces (5.11 and later)"
+                 in user namespaces (5.11 and later; 5.19 with owners translated); inside a container, keep the state \
+                 directory on a volume, because changes to an overlay cannot be kept on another overlay"
             }
             Self::Seccomp | Self::Landlock => {
                 "the kernel lacks this filter: use Linux 5.13 or later with CONFIG_SECCOMP_FILTER and \
                  CONFIG_SECURITY_LANDLOCK, or choose a weaker profile explicitly"
+            }
+            Self::Listeners => {
+                "name at most 64 TCP ports for the network, none of them 0, and let the launcher have 200 descriptors \
+                 more than it has open"
             }
             Self::HandShake
             | Self::ControlGroup
@@ -77,6 +88,8 @@ impl Step {
             | Self::NestedNamespaces
             | Self::Hostname
             | Self::Loopback
+            | Self::Doorway
+            | Self::Routes
             | Self::Identity
             | Self::Descriptors
             | Self::ResourceLimits
@@ -104,6 +117,9 @@ impl fmt::Display for Step {
             Self::NestedNamespaces => "forbid further user namespaces",
             Self::Hostname => "name the machine",
             Self::Loopback => "bring up the loopback interface",
+            Self::Doorway => "take hold of the sandbox's network",
+            Self::Routes => "make every address local",
+            Self::Listeners => "listen inside the sandbox",
             Self::Identity => "become the sandbox's user",
             Self::Descriptors => "close descriptors",
             Self::ResourceLimits => "set resource limits",

@@ -26,8 +26,8 @@ pub(crate) enum Side {
 
 /// A new process in new namespaces.
 ///
-/// The caller must have one thread only: locks that another thread held at this moment would
-/// stay locked for ever in the child.
+/// The caller must have one thread only, or the child do nothing but system calls: locks that
+/// another thread held at this moment would stay locked for ever in the child.
 pub(crate) fn clone_with(namespaces: u64) -> io::Result<Side> {
     let mut pidfd: i32 = -1;
     let mut arguments: libc::clone_args = zeroed_clone_args();
@@ -71,6 +71,16 @@ fn zeroed_clone_args() -> libc::clone_args {
         set_tid_size: 0,
         cgroup: 0,
     }
+}
+
+/// A flag for [`clone_with`]: signals mean to the child what they mean by default, so that no
+/// handler of the parent's runs in it. The constant of the C library is cut off at 32 bits.
+pub(crate) const NO_HANDLERS: u64 = 0x1_0000_0000;
+
+/// Ends this process without running anything that was to run at its end.
+pub(crate) fn exit_at_once(status: i32) -> ! {
+    // SAFETY: takes an integer and does not return.
+    unsafe { libc::_exit(status) }
 }
 
 /// What [`set_mount_attributes`] changes; see `mount_setattr(2)`.
@@ -153,6 +163,16 @@ pub(crate) fn unshare_control_groups() -> io::Result<()> {
     }
 }
 
+/// Leaves the network namespace of this thread for a new one.
+#[cfg(test)]
+pub(crate) fn unshare_network() -> io::Result<()> {
+    // SAFETY: takes one integer; a network is no descriptor or memory of another thread.
+    match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A plain fork, for when `clone3` is filtered already: `None` in the child.
 ///
 /// The caller must have one thread only.
@@ -162,6 +182,26 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Runs `work` in a process of its own, which ends with it and runs nothing else: neither
+/// destructors of values from before nor anything that was to be done at our own end. Returns
+/// that process's descriptor; the caller has to wait for it.
+///
+/// The caller must have one thread only.
+///
+/// # Errors
+/// When there are too many processes, or no descriptors left.
+pub fn fork_off(work: impl FnOnce()) -> io::Result<OwnedFd> {
+    match clone_with(0)? {
+        Side::Parent { pidfd, .. } => Ok(pidfd),
+        Side::Child => {
+            // A panic must not unwind into what belongs to the other process.
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            // SAFETY: takes one integer and does not return.
+            unsafe { libc::_exit(i32::from(done.is_err())) }
+        }
     }
 }
 
@@ -193,10 +233,7 @@ pub(crate) fn execute(program: &Program) -> io::Error {
 
 /// Leaves the program's descriptors under their numbers and returns the one to execute.
 fn prepare(program: &Program) -> io::Result<OwnedFd> {
-    for signal in 1..=31 {
-        // SAFETY: takes two integers and installs no handler; refused for SIGKILL and SIGSTOP.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
+    crate::signals::reset_signals()?;
     rustix::process::setsid()?;
     // SAFETY: takes three integers; every descriptor from 3 on is closed by the exec, also
     // those that were opened without the mark.

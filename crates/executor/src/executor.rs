@@ -21,6 +21,7 @@ use crate::{
     Linting, OpenShellError, OpenWorkspaceError, User,
     editor::{Editor, EditorSettings},
     files::{Files, Reach, Workspace, WorkspaceSettings},
+    programs::{ProgramSpec, Programs},
     search,
     shell::{Identity, ShellSpec, Timeouts},
     shells::Shells,
@@ -96,6 +97,7 @@ pub enum StartExecutorError {
 #[derive(Debug)]
 pub struct Executor {
     pub(crate) shells: Shells,
+    pub(crate) programs: Programs,
     pub(crate) tools: Arc<FileTools>,
     pub(crate) transfers: Transfers,
     no_change_timeout: Duration,
@@ -144,6 +146,12 @@ impl Executor {
             history_dir: state.path().join("undo"),
             linting: options.linting,
         };
+        let programs = Programs::new(ProgramSpec {
+            shell: options.shell.clone(),
+            environment: options.environment.clone(),
+            credentials: options.user.credentials(),
+            directory: working_dir.clone(),
+        });
         let spec = ShellSpec {
             program: options.shell,
             environment: options.environment,
@@ -158,6 +166,7 @@ impl Executor {
         };
         let executor = Self {
             shells: Shells::new(spec, &working_dir, identity),
+            programs,
             transfers: Transfers::within(Arc::clone(&reach), owner),
             tools: Arc::new(FileTools {
                 files: Files::new(Arc::clone(&workspace)),
@@ -219,8 +228,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Kills all shells with what runs in them. Actions that come later are refused.
+    /// Kills all programs, and all shells with what runs in them. What comes later is refused.
     pub async fn shut_down(&self) {
+        self.programs.close().await;
         self.shells.close().await;
     }
 

@@ -6,7 +6,10 @@ use std::{
 };
 
 use zareba_protocol::{ActionEvent, ObservationEvent};
-use zareba_wire::{ActionService, BoxFuture, ByteStream, Download, TransferError, Upload};
+use zareba_wire::{
+    ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
+    program::{ProgramConnection, ProgramRequest, StartProgramError},
+};
 
 use crate::{Executor, files::meant_path};
 
@@ -37,6 +40,13 @@ impl ActionService for Executor {
     fn download(&self, mut request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>> {
         request.path = meant(&request.path);
         Box::pin(self.transfers.download(request))
+    }
+
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
+        Box::pin(async move { self.programs.start(&request) })
     }
 
     fn is_ready(&self) -> bool {

@@ -25,10 +25,11 @@ use std::{
 
 use actor::Actor;
 use bytes::Bytes;
+pub(crate) use dialect::{find_program, find_shell};
 use observe::Context;
 pub(crate) use observe::chain;
-pub(crate) use process::ShellSpec;
 pub use process::StartShellError;
+pub(crate) use process::{ShellSpec, search_path};
 use state::PATIENCE_MAX;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use turn::{Ask, Patience, Request};

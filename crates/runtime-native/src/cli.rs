@@ -109,6 +109,7 @@ impl CliRuntime {
             statuses,
             link,
             life,
+            enclosure: None,
         })))
     }
 

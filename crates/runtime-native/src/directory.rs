@@ -35,6 +35,9 @@ pub(crate) enum DirectoryError {
         /// Why not.
         source: io::Error,
     },
+    /// There is one of that name.
+    #[error("there is a sandbox of that name already")]
+    Exists,
     /// Somebody else could put things into it, or look at what is in it.
     #[error(
         "the directory `{path}` belongs to another user or is open to others; remove it or choose another",
@@ -72,7 +75,12 @@ impl RunDirectory {
             path: path.clone(),
             source,
         };
-        private().create(&path).map_err(failed)?;
+        match private().create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(DirectoryError::Exists);
+            }
+            made => made.map_err(failed)?,
+        }
         let lock = open_lock(&path).and_then(|lock| {
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             Ok(lock)
@@ -122,6 +130,29 @@ impl RunDirectory {
                 Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(failed(error.into())),
             }
+        }
+        Ok(found)
+    }
+
+    /// The directories of all sandboxes, whoever owns them.
+    pub(crate) fn all(kind: &Path) -> Result<Vec<(SandboxId, PathBuf)>, DirectoryError> {
+        let failed = |source| DirectoryError::Prepare {
+            path: kind.to_owned(),
+            source,
+        };
+        let entries = match fs::read_dir(kind) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name().to_str().and_then(SandboxId::new);
+            found.extend(
+                name.filter(|_| is_directory)
+                    .map(|name| (name, entry.path())),
+            );
         }
         Ok(found)
     }

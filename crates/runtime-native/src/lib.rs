@@ -32,7 +32,8 @@ mod server;
 pub use cli::CliRuntime;
 pub use local::{LocalRuntime, WarmCounts};
 pub use native::{
-    NativeRuntime, SuperviseError, Supervision, Usage, Walls, WorkspaceMode, supervise,
+    DiskLimit, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode, Usage, Walls,
+    WorkspaceMode, supervise,
 };
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};

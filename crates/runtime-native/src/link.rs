@@ -14,6 +14,7 @@ use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent};
 use zareba_wire::{
     ActionService as _, ByteStream, Download, TransferError, Upload,
     client::{ClientError, ExecutorClient},
+    program::{ProgramConnection, ProgramRequest, StartProgramError},
 };
 
 /// How an executor is reached.
@@ -37,6 +38,9 @@ pub(crate) enum LinkError {
     /// The transfer failed.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// The program could not be started.
+    #[error(transparent)]
+    Program(#[from] StartProgramError),
 }
 
 impl LinkError {
@@ -46,6 +50,7 @@ impl LinkError {
             Self::Ended => ErrorClass::Disconnected,
             Self::Request(error) => error.class(),
             Self::Transfer(error) => class_of(error),
+            Self::Program(error) => error.class(),
         }
     }
 }
@@ -78,6 +83,19 @@ impl Link {
             Self::Request(client) => Ok(client
                 .list_files(path.as_deref().map(AsRef::as_ref))
                 .await?),
+        }
+    }
+
+    pub(crate) async fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> Result<ProgramConnection, LinkError> {
+        match self {
+            Self::Call(executor) => Ok(upgrade(executor)?.start_program(request).await?),
+            Self::Request(client) => match client.start_program(&request).await {
+                Err(ClientError::Program(error)) => Err(error.into()),
+                result => Ok(result?),
+            },
         }
     }
 

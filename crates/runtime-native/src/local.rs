@@ -14,8 +14,8 @@ use std::{
 
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, Statuses,
-    Support, Variables,
+    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    SandboxSummary, Statuses, Support, Variables,
 };
 use zareba_wire::BoxFuture;
 
@@ -152,6 +152,7 @@ impl LocalRuntime {
             statuses,
             link: started.link,
             life: started.life,
+            enclosure: started.enclosure,
         })
     }
 }
@@ -159,6 +160,11 @@ impl LocalRuntime {
 impl Runtime for LocalRuntime {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
+        let found = found::list(&self.directory(), self.launcher.name());
+        Box::pin(std::future::ready(found))
     }
 
     fn capabilities(&self) -> Capabilities {

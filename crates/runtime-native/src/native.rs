@@ -4,26 +4,37 @@
 //! the executor in it, and everything else, from the socket to the warm servers, is the same.
 //! `view` says what exists inside.
 
+mod described;
+mod disk;
+mod doorman;
+mod enclosure;
+mod program;
+mod proxy;
+mod start;
 mod supervise;
 mod view;
+mod watch;
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use zareba_confine::Network;
 use zareba_runtime::{
     Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    SandboxSummary, Support,
 };
 use zareba_wire::BoxFuture;
 
 use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
 
+pub use disk::DiskLimit;
+pub(crate) use doorman::VisitError;
+pub(crate) use enclosure::{Enclosure, PauseError};
 pub(crate) use supervise::forget_group;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
 pub(crate) use view::WORKSPACE;
-pub use view::WorkspaceMode;
+pub use view::{SystemMode, WorkspaceMode};
 
 pub(crate) const NAME: &str = "native";
 
@@ -56,14 +67,27 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 /// What stands around a sandbox, as far as an operator may choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walls {
     /// How the workspace appears.
     pub workspace: WorkspaceMode,
+    /// What may be done to the machine's programs and settings, as seen inside.
+    pub system: SystemMode,
     /// What can be reached over the network.
-    pub network: Network,
+    pub network: Reachable,
     /// What the sandbox may use.
     pub usage: Usage,
+}
+
+/// What can be reached over the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reachable {
+    /// Nothing but the sandbox itself.
+    Nothing,
+    /// What rules allow, through a proxy.
+    Listed(zareba_egress::Policy),
+    /// Whatever this machine can reach: an operator's explicit choice.
+    Everything,
 }
 
 /// Runs executors in sandboxes of this machine, with or without root.
@@ -112,6 +136,7 @@ impl Runtime for NativeRuntime {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             isolation: Isolation::Namespaces,
+            pause: Support::Yes,
             ..self.0.capabilities()
         }
     }
@@ -126,6 +151,10 @@ impl Runtime for NativeRuntime {
                 other => other,
             })
         })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
+        self.0.list()
     }
 
     fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {

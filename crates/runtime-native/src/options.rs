@@ -10,6 +10,8 @@ pub struct NativeOptions {
     /// Where sandboxes have their private directories, made when missing. What a killed process
     /// left here is removed by the next one.
     pub state_dir: PathBuf,
+    /// Where images are kept; used by `native` only.
+    pub images: PathBuf,
     /// The environment that shells inherit, less what is ours.
     pub environment: Vec<(OsString, OsString)>,
     /// The shell; `None` looks for bash and then for sh.
@@ -66,6 +68,7 @@ impl fmt::Debug for NativeOptions {
         formatter
             .debug_struct("NativeOptions")
             .field("state_dir", &self.state_dir)
+            .field("images", &self.images)
             .field("environment", &names)
             .field("shell", &self.shell)
             .field("scope", &self.scope)

@@ -9,7 +9,7 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
@@ -32,6 +32,9 @@ pub(crate) struct Record {
     /// How long an action may take that does not say so itself.
     pub(crate) timeout: Duration,
     pub(crate) lifetime: RecordedLifetime,
+    /// The image whose files it has.
+    pub(crate) image: Option<String>,
+    pub(crate) created: SystemTime,
 }
 
 /// How long it was meant to live.
@@ -58,6 +61,8 @@ impl Record {
             "timeout_ms": milliseconds(self.timeout),
             "kept_alive": kept_alive,
             "idle_timeout_ms": idle_timeout.map(milliseconds),
+            "image": self.image,
+            "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
         });
         let draft = directory.join(format!("{NAME}.new"));
         let mut file = File::options()
@@ -99,6 +104,8 @@ impl Record {
             } else {
                 RecordedLifetime::WithItsOwner
             },
+            image: text("image"),
+            created: UNIX_EPOCH + Duration::from_millis(number("created_ms")?),
         })
     }
 }
@@ -144,6 +151,8 @@ mod tests {
             lifetime: RecordedLifetime::KeptAlive {
                 idle_timeout: Some(Duration::from_millis(1500)),
             },
+            image: Some("debian:12".to_owned()),
+            created: UNIX_EPOCH + Duration::from_millis(1_234_567),
         }
     }
 

@@ -1,22 +1,30 @@
 //! A sandbox of either runtime, as callers see it.
 
 use std::{
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use serde_json::Value;
+use tokio::net::TcpStream;
 use zareba_protocol::{
     Action, ActionEvent, ErrorClass, Observation, ObservationEvent, ObservationKind, RunCommand,
     RuntimeStatus,
 };
 use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Variables};
-use zareba_wire::{BoxFuture, client::ClientError};
+use zareba_wire::{
+    BoxFuture,
+    client::ClientError,
+    program::{ProgramConnection, ProgramRequest},
+};
 
 use crate::{
     VariableStore, copy,
     life::Life,
     link::{Link, LinkError},
+    native::{Enclosure, PauseError, VisitError},
     queues::Queues,
 };
 
@@ -31,6 +39,8 @@ pub(crate) struct Parts {
     pub(crate) statuses: Arc<Statuses>,
     pub(crate) link: Link,
     pub(crate) life: Life,
+    /// What can be done to it from outside, when it has walls.
+    pub(crate) enclosure: Option<Arc<Enclosure>>,
 }
 
 /// A running place without walls.
@@ -56,11 +66,56 @@ impl NativeSandbox {
             None => action.with_timeout(self.parts.timeout.as_secs_f64()),
         };
         let link = self.parts.link.clone();
-        self.inside("run the action", async move {
+        let answer = self.inside("run the action", async move {
             let _turn = turn;
             link.execute(action).await
-        })
-        .await
+        });
+        let mut event = answer.await?;
+        self.tell_limits(&mut event.observation);
+        Ok(event)
+    }
+
+    /// Names the limits that the sandbox met while a command ran.
+    fn tell_limits(&self, observation: &mut Observation) {
+        let ObservationKind::Run(output) = &mut observation.kind else {
+            return;
+        };
+        let Some(enclosure) = &self.parts.enclosure else {
+            return;
+        };
+        let metadata = &mut output.metadata;
+        for limit in enclosure.limits_met(metadata.exit_code) {
+            metadata
+                .suffix
+                .push_str(&format!("\n[Limit: {}.]", limit.message));
+            metadata.limits.push(limit);
+        }
+    }
+
+    /// Does something to the sandbox from outside, on a thread that may block.
+    async fn outside<T: Send + 'static>(
+        &self,
+        deed: &'static str,
+        work: impl FnOnce(&Enclosure) -> Result<T, PauseError> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        let enclosure = self.parts.enclosure.clone();
+        let enclosure = enclosure.ok_or(RuntimeError::Unsupported {
+            runtime: self.parts.runtime,
+            deed,
+        })?;
+        let done = tokio::task::spawn_blocking(move || work(&enclosure)).await;
+        match done {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(PauseError::Ended)) => Err(self.closed()),
+            Ok(Err(error)) => Err(RuntimeError::Internal {
+                deed,
+                source: Box::new(error),
+            }),
+            Err(error) => Err(RuntimeError::Internal {
+                deed,
+                source: Box::new(error),
+            }),
+        }
     }
 
     /// Asks the executor for something, in a task that ends when the sandbox is closed.
@@ -94,8 +149,16 @@ impl NativeSandbox {
                 sandbox: self.parts.id.clone(),
                 source: None,
             }),
+            _ if self.is_paused() => Err(RuntimeError::Paused {
+                sandbox: self.parts.id.clone(),
+            }),
             _ => Ok(()),
         }
+    }
+
+    fn is_paused(&self) -> bool {
+        let enclosure = self.parts.enclosure.as_ref();
+        enclosure.is_some_and(|enclosure| enclosure.is_paused())
     }
 
     fn closed(&self) -> RuntimeError {
@@ -108,6 +171,7 @@ impl NativeSandbox {
         let sandbox = self.parts.id.clone();
         match error {
             LinkError::Ended => RuntimeError::Closed { sandbox },
+            LinkError::Program(error) => RuntimeError::Program(error),
             LinkError::Request(ClientError::Timeout { waited }) => RuntimeError::Timeout { waited },
             LinkError::Request(ClientError::InvalidRequest { problem }) => {
                 RuntimeError::Invalid { message: problem }
@@ -179,6 +243,15 @@ impl Sandbox for NativeSandbox {
         Box::pin(self.run(action))
     }
 
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
+        let link = self.parts.link.clone();
+        let start = async move { link.start_program(request).await };
+        Box::pin(self.inside("start the program", start))
+    }
+
     fn copy_to<'a>(
         &'a self,
         from: &'a Path,
@@ -220,6 +293,46 @@ impl Sandbox for NativeSandbox {
     /// Without walls, every port inside is the same port here, and there is nothing to list.
     fn ports(&self) -> Vec<Forwarded> {
         Vec::new()
+    }
+
+    fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.outside("pause a sandbox", Enclosure::pause))
+    }
+
+    fn resume(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.outside("resume a sandbox", Enclosure::resume))
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
+        let inspect = |enclosure: &Enclosure| enclosure.inspect().ok_or(PauseError::Ended);
+        Box::pin(self.outside("inspect a sandbox", inspect))
+    }
+
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
+        Box::pin(async move {
+            self.require_running()?;
+            let refused = |message| RuntimeError::Invalid { message };
+            let Some(enclosure) = self.parts.enclosure.clone() else {
+                // Without walls every port inside is the same port here.
+                let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+                return connected
+                    .map_err(|error| refused(format!("cannot connect to port {port}: {error}")));
+            };
+            let connected = tokio::task::spawn_blocking(move || enclosure.connect(port)).await;
+            let internal = |source: Box<dyn std::error::Error + Send + Sync>| {
+                let deed = "connect to a port inside";
+                RuntimeError::Internal { deed, source }
+            };
+            let stream = match connected {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(VisitError::Refused(message))) => return Err(refused(message)),
+                Ok(Err(error)) => return Err(internal(Box::new(error))),
+                Err(error) => return Err(internal(Box::new(error))),
+            };
+            let set = stream.set_nonblocking(true);
+            set.and_then(|()| TcpStream::from_std(stream))
+                .map_err(|error| internal(Box::new(error)))
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -16,11 +16,13 @@ use std::{
 };
 
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
-use zareba_confine::Network;
 use zareba_executor::{FileScope, Linting, User, UserError};
 use zareba_runtime::{SandboxId, Variables};
 
-use crate::{NativeOptions, Walls, WorkspaceMode, members::MARK, process::ServerProcess};
+use crate::{
+    NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode, members::MARK,
+    process::ServerProcess,
+};
 
 mod complaints;
 
@@ -52,6 +54,8 @@ pub(crate) struct Order<'a> {
     pub(crate) sandbox: &'a SandboxId,
     pub(crate) variables: &'a Variables,
     pub(crate) tether: Tether,
+    /// The image whose files it has.
+    pub(crate) image: Option<&'a str>,
     /// What stands around it.
     pub(crate) walls: Option<Walls>,
 }
@@ -254,8 +258,13 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         WorkspaceMode::ReadOnly => "read-only",
     };
     let network = match walls.network {
-        Network::None => "none",
-        Network::Host => "host",
+        Reachable::Nothing => "none",
+        Reachable::Listed(_) => "filtered",
+        Reachable::Everything => "host",
+    };
+    let system = match walls.system {
+        SystemMode::CopyOnWrite => "copy-on-write",
+        SystemMode::ReadOnly => "read-only",
     };
     command
         .args(["supervise", "--id", order.sandbox.as_str(), "--unix"])
@@ -267,7 +276,19 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         .args(["--workspace-mode", mode, "--network", network])
         .args(["--memory", &walls.usage.memory_bytes.to_string()])
         .args(["--pids", &walls.usage.pids.to_string()])
-        .args(["--cpu-millis", &walls.usage.cpu_millis.to_string()]);
+        .args(["--cpu-millis", &walls.usage.cpu_millis.to_string()])
+        .args(["--disk", &walls.usage.disk.bytes.to_string()])
+        .args(["--inodes", &walls.usage.disk.inodes.to_string()])
+        .args(["--system", system]);
+    if let Reachable::Listed(policy) = &walls.network {
+        // Nothing in it refuses to be written.
+        let policy = serde_json::to_string(policy).unwrap_or_default();
+        command.arg("--egress").arg(policy);
+    }
+    if let Some(image) = order.image {
+        command.arg("--image").arg(image);
+        command.arg("--image-store").arg(&order.options.images);
+    }
     if order.tether == Tether::Lifeline {
         command.arg("--lifeline");
     }

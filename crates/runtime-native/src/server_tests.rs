@@ -11,6 +11,7 @@ fn options(environment: &[(&str, &str)]) -> NativeOptions {
     let environment = environment.iter();
     NativeOptions {
         state_dir: "/nowhere".into(),
+        images: PathBuf::new(),
         environment: environment
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
@@ -41,6 +42,7 @@ fn order<'a>(
         sandbox: &SANDBOX,
         variables,
         tether: Tether::Lifeline,
+        image: None,
         walls: None,
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use zareba_protocol::ErrorClass;
+use zareba_wire::program::StartProgramError;
 
 use crate::SandboxId;
 
@@ -59,6 +60,22 @@ pub enum RuntimeError {
         /// What is in the way.
         reason: String,
     },
+    /// The image cannot be had.
+    #[error("cannot use the image `{image}`")]
+    Image {
+        /// Which image.
+        image: String,
+        /// How the error counts.
+        class: ErrorClass,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Its processes are frozen.
+    #[error("the sandbox `{sandbox}` is paused; resume it first")]
+    Paused {
+        /// Which sandbox.
+        sandbox: SandboxId,
+    },
     /// Files could not be moved in or out.
     #[error("cannot copy `{path}`")]
     Copy {
@@ -69,6 +86,9 @@ pub enum RuntimeError {
         /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A program could not be started.
+    #[error(transparent)]
+    Program(#[from] StartProgramError),
     /// The backend cannot do that.
     #[error("the runtime `{runtime}` cannot {deed}")]
     Unsupported {
@@ -107,8 +127,9 @@ impl RuntimeError {
             Self::NotReady { .. } | Self::Timeout { .. } => ErrorClass::Timeout,
             Self::NotFound { .. } | Self::Closed { .. } => ErrorClass::NotFound,
             Self::Disconnected { .. } => ErrorClass::Disconnected,
-            Self::Busy { .. } => ErrorClass::Busy,
-            Self::Copy { class, .. } => *class,
+            Self::Busy { .. } | Self::Paused { .. } => ErrorClass::Busy,
+            Self::Copy { class, .. } | Self::Image { class, .. } => *class,
+            Self::Program(error) => error.class(),
             Self::Unsupported { .. } => ErrorClass::Unsupported,
             Self::Invalid { .. } => ErrorClass::Invalid,
         }

@@ -14,6 +14,8 @@ mod variables;
 
 pub use error::RuntimeError;
 pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
-pub use spec::{Capabilities, Isolation, SandboxId, SandboxSpec, Support};
+pub use spec::{
+    Capabilities, Isolation, SandboxId, SandboxSpec, SandboxState, SandboxSummary, Support,
+};
 pub use status::{StatusCallback, StatusUpdate, Statuses};
 pub use variables::Variables;

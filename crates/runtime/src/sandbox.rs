@@ -2,10 +2,15 @@
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
+use serde_json::Value;
+use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
-use zareba_wire::BoxFuture;
+use zareba_wire::{
+    BoxFuture,
+    program::{ProgramConnection, ProgramRequest},
+};
 
-use crate::{Capabilities, RuntimeError, SandboxId, SandboxSpec};
+use crate::{Capabilities, RuntimeError, SandboxId, SandboxSpec, SandboxSummary};
 
 /// A frozen state of a sandbox's files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +42,11 @@ pub trait Runtime: Send + Sync {
         let _ = sandbox;
         unsupported(self.name(), "find a sandbox again")
     }
+
+    /// The sandboxes that can be found again, and what is left of those that have ended.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
+        unsupported(self.name(), "list sandboxes")
+    }
 }
 
 /// A running place.
@@ -63,6 +73,16 @@ pub trait Sandbox: Send + Sync {
         action: ActionEvent,
     ) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>>;
 
+    /// Starts a program with streams of its own, on a terminal or on pipes, and returns once it
+    /// runs. Dropping the connection ends the program.
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
+        let _ = request;
+        unsupported(self.runtime(), "start a program with streams of its own")
+    }
+
     /// Copies a file or a directory of this machine into a directory inside, which is made when
     /// missing. A directory keeps its name.
     fn copy_to<'a>(
@@ -86,6 +106,18 @@ pub trait Sandbox: Send + Sync {
 
     /// Ports inside that can be reached from here.
     fn ports(&self) -> Vec<Forwarded>;
+
+    /// Connects to a port that a program inside listens on. The sandbox's network is not opened
+    /// by that: only this one connection goes in.
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
+        let _ = port;
+        unsupported(self.runtime(), "connect to a port inside")
+    }
+
+    /// What stands around it and what it uses, as a document for people and programs.
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
+        unsupported(self.runtime(), "inspect a sandbox")
+    }
 
     /// Freezes every process inside.
     fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -1,6 +1,10 @@
 //! What is asked of a runtime, and what it can promise.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use crate::StatusCallback;
 
@@ -35,6 +39,10 @@ impl fmt::Display for SandboxId {
 /// What a sandbox shall be like.
 #[derive(Clone)]
 pub struct SandboxSpec {
+    /// Its name; `None` lets the backend choose one.
+    pub id: Option<SandboxId>,
+    /// The image whose files it has; `None` is whatever the backend offers without one.
+    pub image: Option<String>,
     /// The directory to work in, on this machine; `None` is an empty one that goes with the
     /// sandbox.
     pub workspace: Option<PathBuf>,
@@ -54,12 +62,40 @@ impl fmt::Debug for SandboxSpec {
         let names: Vec<&String> = self.environment.iter().map(|(name, _)| name).collect();
         formatter
             .debug_struct("SandboxSpec")
+            .field("id", &self.id)
+            .field("image", &self.image)
             .field("workspace", &self.workspace)
             .field("environment", &names)
             .field("no_change_timeout", &self.no_change_timeout)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
+}
+
+/// A sandbox that can be found again, in a list of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxSummary {
+    /// Its name.
+    pub id: SandboxId,
+    /// The backend's name.
+    pub runtime: &'static str,
+    /// How it is.
+    pub state: SandboxState,
+    /// The image whose files it has.
+    pub image: Option<String>,
+    /// When it was made.
+    pub created: SystemTime,
+}
+
+/// How a sandbox in a list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxState {
+    /// It can run actions.
+    Running,
+    /// Its processes are frozen.
+    Paused,
+    /// It has ended, and something of it is left.
+    Lost,
 }
 
 /// Whether a backend can do something.

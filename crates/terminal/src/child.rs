@@ -116,6 +116,15 @@ impl Child {
         }
     }
 
+    /// Sends a signal to its process group: itself, and what it runs without job control.
+    /// Nothing happens once it has been waited for.
+    pub fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            // Its number, which is the group's, is not given away before we have waited.
+            let _ = rustix::process::kill_process_group(self.pid, signal);
+        }
+    }
+
     /// Kills it and every process of its session.
     pub fn kill_session(&self) {
         for pid in self.session() {

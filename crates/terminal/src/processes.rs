@@ -2,8 +2,9 @@
 //! whole family.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     fs, io,
+    os::fd::OwnedFd,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -70,7 +71,18 @@ impl Process {
     }
 }
 
-/// Everything whose line of parents, or whose session's leader, leads to `ancestor`.
+/// The children that the first thread of a process has started, in that order; none where the
+/// kernel does not tell. Takes no look at other processes, however many there are.
+pub fn children(parent: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = list.unwrap_or_default();
+    list.split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// Everything whose line of parents, or whose session's leader, leads to `ancestor`; older
+/// generations first.
 pub fn descendants(ancestor: i32) -> Vec<Process> {
     below(ancestor, &Process::all())
 }
@@ -86,12 +98,12 @@ fn below(ancestor: i32, table: &[Process]) -> Vec<Process> {
     }
     let mut known = HashSet::from([ancestor]);
     let mut found = Vec::new();
-    let mut open = vec![ancestor];
-    while let Some(number) = open.pop() {
+    let mut open = VecDeque::from([ancestor]);
+    while let Some(number) = open.pop_front() {
         for process in beneath.remove(&number).unwrap_or_default() {
             if known.insert(process.id.pid) {
                 found.push(*process);
-                open.push(process.id.pid);
+                open.push_back(process.id.pid);
             }
         }
     }
@@ -101,10 +113,30 @@ fn below(ancestor: i32, table: &[Process]) -> Vec<Process> {
 /// Kills everything that descends from `ancestor`, but not itself: it should be stopped or be
 /// ourselves, or it may go on starting others.
 ///
-/// All are stopped before the first is killed. A process cannot fork any more once it has been
-/// told to stop, so the look at the table that finds nobody new has seen everyone; and none can
-/// get lost by the death of its parent.
+/// All are stopped before the first is killed, so none can get lost by the death of its parent.
 pub fn kill_descendants(ancestor: i32) {
+    for handle in stop_all(ancestor).into_iter().flatten() {
+        // It may have ended by itself, which is just as good.
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+    }
+}
+
+/// Stops everything that descends from `ancestor`, but not itself.
+pub fn stop_descendants(ancestor: i32) {
+    drop(stop_all(ancestor));
+}
+
+/// Lets everything that descends from `ancestor` go on, the youngest generation first: a parent
+/// that looks after its children finds them running.
+pub fn continue_descendants(ancestor: i32) {
+    for process in descendants(ancestor).iter().rev() {
+        let _ = signal(process.id, Signal::CONT);
+    }
+}
+
+/// A process cannot fork any more once it has been told to stop, so the look at the table that
+/// finds nobody new has seen everyone.
+fn stop_all(ancestor: i32) -> Vec<Option<OwnedFd>> {
     let mut stopped: HashMap<ProcessId, _> = HashMap::new();
     for _ in 0..ROUNDS_MAX {
         let before = stopped.len();
@@ -117,14 +149,11 @@ pub fn kill_descendants(ancestor: i32) {
             break;
         }
     }
-    for handle in stopped.into_values().flatten() {
-        // It may have ended by itself, which is just as good.
-        let _ = pidfd_send_signal(&handle, Signal::KILL);
-    }
+    stopped.into_values().collect()
 }
 
 /// Signals a process, and none that has got its number since; returns its descriptor.
-fn signal(id: ProcessId, signal: Signal) -> io::Result<std::os::fd::OwnedFd> {
+fn signal(id: ProcessId, signal: Signal) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(id.pid).ok_or(io::ErrorKind::NotFound)?;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
     if Process::read(id.pid)?.id != id {
@@ -139,6 +168,7 @@ mod tests {
     use std::{
         io::{BufRead as _, BufReader, Read as _},
         os::unix::process::CommandExt as _,
+        path::Path,
         process::{Command, Stdio},
     };
 
@@ -180,6 +210,22 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [3, 4, 5]);
         assert_eq!(below(8, &table), [process(9, 8, 9)]);
+    }
+
+    #[test]
+    fn children_are_found_in_the_order_of_their_start() {
+        let mut first = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let mut second = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        // Only the first thread's are told, and a test runs in another.
+        let thread = std::fs::read_link("/proc/thread-self").unwrap();
+        let list = fs::read_to_string(Path::new("/proc").join(thread).join("children")).unwrap();
+        assert_eq!(list.trim(), format!("{} {}", first.id(), second.id()));
+        let us = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(children(us), [0; 0]);
+        for child in [&mut first, &mut second] {
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Starting a program on a terminal.
+//! Starting a program on a terminal, or on pipes.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +11,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use rustix::process::Pid;
+use rustix::{
+    fs::{Gid, Uid},
+    pipe::{PipeFlags, pipe_with},
+    process::Pid,
+};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::{Child, Pty, sys};
 
@@ -21,6 +26,14 @@ pub enum SpawnError {
     /// The terminal could not be handed over.
     #[error("cannot hand the terminal to `{program}`", program = program.display())]
     Terminal {
+        /// What was to be started.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The pipes could not be made or handed over.
+    #[error("cannot make pipes for `{program}`", program = program.display())]
+    Pipes {
         /// What was to be started.
         program: PathBuf,
         /// Why not.
@@ -56,7 +69,27 @@ pub struct ExtraFd {
     pub number: RawFd,
 }
 
-/// A program to start on a terminal, as leader of a session of its own.
+/// What a program on pipes reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipedInput {
+    /// Nothing: it is at its end from the start.
+    Empty,
+    /// What we write.
+    Open,
+}
+
+/// Our ends of a program's pipes. None of them blocks.
+#[derive(Debug)]
+pub struct Pipes {
+    /// What it reads, when there is something to read.
+    pub stdin: Option<Sender>,
+    /// What it writes.
+    pub stdout: Receiver,
+    /// What it complains of.
+    pub stderr: Receiver,
+}
+
+/// A program to start on a terminal or on pipes, as leader of a session of its own.
 #[derive(Debug)]
 pub struct Spawn {
     /// The program; no search in `PATH`.
@@ -106,21 +139,74 @@ impl Spawn {
         Ok(())
     }
 
-    /// Starts it. Must be called inside a tokio runtime.
+    /// Starts it on a terminal. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// When the program or its directory is not there or may not be used.
-    pub fn on(mut self, pty: &Pty) -> Result<Child, SpawnError> {
+    pub fn on(self, pty: &Pty) -> Result<Child, SpawnError> {
         let program = self.program.clone();
-        let terminal_failed = |source| SpawnError::Terminal {
+        let failed = |source| SpawnError::Terminal {
             program: program.clone(),
             source,
         };
-        let start_failed = |source| SpawnError::Start {
+        if let Some(credentials) = &self.credentials {
+            pty.give_to(credentials).map_err(failed)?;
+        }
+        let stdio = [
+            pty.inner().map_err(failed)?,
+            pty.inner().map_err(failed)?,
+            pty.inner().map_err(failed)?,
+        ];
+        self.start(stdio.map(Stdio::from), sys::Lead::OnTerminal)
+    }
+
+    /// Starts it on pipes, without a terminal: nothing on the machine can type at it. Must be
+    /// called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the program or its directory is not there or may not be used.
+    pub fn on_pipes(self, input: PipedInput) -> Result<(Child, Pipes), SpawnError> {
+        let program = self.program.clone();
+        let failed = |source| SpawnError::Pipes {
             program: program.clone(),
             source,
         };
-        self.keep_numbers_apart().map_err(start_failed)?;
+        let owner = self.credentials.clone();
+        let open = || pipe_for(owner.as_ref()).map_err(failed);
+        let (stdin, inner_stdin) = match input {
+            PipedInput::Empty => (None, Stdio::null()),
+            PipedInput::Open => {
+                let (inner, outer) = open()?;
+                (
+                    Some(Sender::from_owned_fd(quick(outer).map_err(failed)?).map_err(failed)?),
+                    Stdio::from(inner),
+                )
+            }
+        };
+        let ((stdout, inner_stdout), (stderr, inner_stderr)) = (open()?, open()?);
+        let receiver = |pipe| {
+            quick(pipe)
+                .and_then(Receiver::from_owned_fd)
+                .map_err(failed)
+        };
+        let pipes = Pipes {
+            stdin,
+            stdout: receiver(stdout)?,
+            stderr: receiver(stderr)?,
+        };
+        let stdio = [inner_stdin, inner_stdout.into(), inner_stderr.into()];
+        let child = self.start(stdio, sys::Lead::WithoutTerminal)?;
+        Ok((child, pipes))
+    }
+
+    fn start(mut self, stdio: [Stdio; 3], lead: sys::Lead) -> Result<Child, SpawnError> {
+        let program = self.program.clone();
+        let failed = |source| SpawnError::Start {
+            program: program.clone(),
+            source,
+        };
+        self.keep_numbers_apart().map_err(failed)?;
+        let [stdin, stdout, stderr] = stdio;
         let mut command = Command::new(&self.program);
         command
             .arg0(&self.arg0)
@@ -128,23 +214,37 @@ impl Spawn {
             .env_clear()
             .envs(self.environment)
             .current_dir(&self.directory)
-            .stdin(Stdio::from(pty.inner().map_err(terminal_failed)?))
-            .stdout(Stdio::from(pty.inner().map_err(terminal_failed)?))
-            .stderr(Stdio::from(pty.inner().map_err(terminal_failed)?));
-        if let Some(credentials) = &self.credentials {
-            pty.give_to(credentials).map_err(terminal_failed)?;
-        }
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr);
         let inherited = self
             .extra
             .iter()
             .map(|fd| (fd.descriptor.as_raw_fd(), fd.number))
             .collect();
-        sys::lead_session_on_stdin(&mut command, inherited, self.credentials);
-        let mut child = command.spawn().map_err(start_failed)?;
+        sys::lead_session(&mut command, lead, inherited, self.credentials);
+        let mut child = command.spawn().map_err(failed)?;
         Child::adopt(Pid::from_child(&child)).map_err(|source| {
             let _ = child.kill();
             let _ = child.wait();
-            start_failed(source)
+            failed(source)
         })
     }
+}
+
+/// A pipe, its reading end first. It belongs to whoever works on it, who could otherwise not
+/// open `/dev/stdout` or `/dev/stderr`.
+fn pipe_for(owner: Option<&Credentials>) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
+    if let Some(owner) = owner {
+        let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+        rustix::fs::fchown(&reads, Some(uid), Some(gid))?;
+    }
+    Ok((reads, writes))
+}
+
+/// Our end does not block; the program's end, which is another description, still does.
+fn quick(pipe: OwnedFd) -> io::Result<OwnedFd> {
+    rustix::io::ioctl_fionbio(&pipe, true)?;
+    Ok(pipe)
 }

@@ -76,18 +76,30 @@ pub fn release_program_pages() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the child of `command` the leader of a session of its own on the terminal that is
-/// its standard input, with default signals, no core dumps and no descriptor beyond the
-/// standard three and `inherited`, running as `credentials` when there are some.
-pub(crate) fn lead_session_on_stdin(
+/// What the leader of a session has for a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// The one that is its standard input.
+    OnTerminal,
+    /// None.
+    WithoutTerminal,
+}
+
+/// Makes the child of `command` the leader of a session of its own, with default signals, no
+/// core dumps and no descriptor beyond the standard three and `inherited`, running as
+/// `credentials` when there are some.
+pub(crate) fn lead_session(
     command: &mut Command,
+    lead: Lead,
     inherited: Inherited,
     credentials: Option<Credentials>,
 ) {
     let set_up = move || {
         reset_signals();
         rustix::process::setsid()?;
-        take_controlling_terminal()?;
+        if lead == Lead::OnTerminal {
+            take_controlling_terminal()?;
+        }
         forbid_core_dumps();
         close_on_exec_from(3)?;
         for &(from, to) in &inherited {

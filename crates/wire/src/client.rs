@@ -6,6 +6,7 @@
 
 mod error;
 mod pool;
+mod programs;
 mod transfer;
 
 use std::{path::Path, time::Duration};
@@ -21,7 +22,11 @@ use zareba_protocol::{ActionEvent, ObservationEvent};
 pub use error::ClientError;
 
 use self::pool::{Lease, Pool};
-use crate::{Endpoint, SessionKey, key::KEY_HEADER};
+use crate::{
+    Endpoint, SessionKey,
+    key::KEY_HEADER,
+    program::{StartFailure, StartProgramError},
+};
 
 /// What a request may carry: a document, or a form that is read while it is sent.
 type RequestBody = UnsyncBoxBody<Bytes, std::io::Error>;
@@ -266,6 +271,9 @@ fn refused(status: StatusCode, document: &[u8]) -> ClientError {
     let detail = text("detail")
         .or_else(|| text("status"))
         .unwrap_or_default();
+    if let Some(reason) = text("code").and_then(|code| StartFailure::from_code(&code)) {
+        return StartProgramError::new(reason, detail).into();
+    }
     ClientError::Refused {
         status: status.as_u16(),
         detail,

@@ -2,7 +2,8 @@
 //!
 //! The routes, status codes and texts are those of the OpenHands V0 action execution server, so
 //! that its client works unchanged. [`server`] puts an [`ActionService`] behind a listener,
-//! [`client`] talks to one, [`viewer`] shows single files to a browser on the same machine.
+//! [`client`] talks to one, [`program`] is what
+//! both say of programs with streams of their own, [`viewer`] shows single files to a browser on the same machine.
 //! Nothing here interprets an action: bytes become typed values and go on.
 #![deny(missing_docs)]
 
@@ -12,6 +13,7 @@ mod multipart;
 mod service;
 
 pub mod client;
+pub mod program;
 pub mod server;
 pub mod viewer;
 

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 
+use crate::program::{ProgramConnection, ProgramRequest, StartProgramError};
+
 /// A future that a `dyn` service returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -29,6 +31,16 @@ pub trait ActionService: Send + Sync + 'static {
 
     /// Packs a file or directory and streams the archive.
     fn download(&self, request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>>;
+
+    /// Starts a program with streams of its own. Unlike what an action starts, it ends when its
+    /// connection is dropped.
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
+        let _ = request;
+        Box::pin(std::future::ready(Err(StartProgramError::unsupported())))
+    }
 
     /// Actions can run now. `/alive` answers 200 only when this is true.
     fn is_ready(&self) -> bool;

@@ -1,22 +1,49 @@
-//! What the commands take that make a sandbox of their own.
+//! What the commands take that make a sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use zareba_config::Override;
 
 use crate::{exit::Exit, failure::Failure};
 
-/// What the sandbox shall be like.
+/// What the sandbox shall be like. Each flag is a short form of a setting.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxArguments {
-    /// The backend: native (a sandbox), cli (in this process) or local (a server of its own) [default: cli]
+    /// The backend: native (a sandbox), cli (in this process) or local (a server of its own) [default: native]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
+    /// The image whose files it has [default: the system of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) image: Option<String>,
     /// The directory to work in [default: an empty one that goes with the sandbox]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// How that directory appears: copy-on-write, read-write or read-only [default: copy-on-write]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) workspace_mode: Option<String>,
+    /// What can be reached: none, filtered or host [default: none]
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<String>,
+    /// Let a host through a filtered network, which it then is; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Let a host through in no case; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// How much memory it may use, such as 512MiB [default: 2GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// How many processors it may keep busy, such as 0.5 [default: 2]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cpus: Option<String>,
+    /// How many processes and threads it may have [default: 512]
+    #[arg(long, value_name = "N")]
+    pub(crate) pids: Option<String>,
+    /// How much its changes to files may take [default: 4GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) disk: Option<String>,
     /// Set a variable of the sandbox's shells; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
     pub(crate) variables: Vec<String>,
@@ -26,28 +53,122 @@ impl SandboxArguments {
     /// These flags are short forms of settings.
     pub(crate) fn overrides(&self) -> Result<Vec<Override>, Failure> {
         let mut overrides = Vec::new();
-        if let Some(runtime) = &self.runtime {
-            overrides.push(Override::new("--runtime", "runtime.kind", runtime));
+        let workspace = self.workspace.as_deref().map(workspace).transpose()?;
+        let plain = [
+            ("--runtime", "runtime.kind", self.runtime.as_deref()),
+            ("--image", "runtime.image", self.image.as_deref()),
+            ("--workspace", "runtime.workspace", workspace),
+            (
+                "--workspace-mode",
+                "native.workspace_mode",
+                self.workspace_mode.as_deref(),
+            ),
+            ("--network", "native.network", self.network()?),
+            ("--memory", "native.memory", self.memory.as_deref()),
+            ("--cpus", "native.cpus", self.cpus.as_deref()),
+            ("--pids", "native.pids", self.pids.as_deref()),
+            ("--disk", "native.disk", self.disk.as_deref()),
+        ];
+        for (flag, key, value) in plain {
+            overrides.extend(value.map(|value| Override::new(flag, key, value)));
         }
-        if let Some(workspace) = &self.workspace {
-            let workspace = workspace.to_str().ok_or_else(|| {
-                Failure::new(Exit::Usage, "the path of `--workspace` is not UTF-8")
-            })?;
-            overrides.push(Override::new("--workspace", "runtime.workspace", workspace));
+        for (flag, key, rules) in [
+            ("--allow", "native.allow", &self.allow),
+            ("--deny", "native.deny", &self.deny),
+        ] {
+            if !rules.is_empty() {
+                let list = serde_json::Value::from(rules.clone()).to_string();
+                overrides.push(Override::new(flag, key, list));
+            }
         }
         for variable in &self.variables {
-            let (name, value) = variable.split_once('=').ok_or_else(|| {
-                Failure::new(
-                    Exit::Usage,
-                    format!("`{variable}` is not of the form `NAME=VALUE`"),
-                )
-            })?;
-            overrides.push(Override::new(
-                format!("--env {name}"),
-                format!("env.{name}"),
-                value,
-            ));
+            let (name, value) = split_variable(variable)?;
+            let (flag, key) = (format!("--env {name}"), format!("env.{name}"));
+            overrides.push(Override::new(flag, key, value));
         }
         Ok(overrides)
+    }
+
+    /// Whoever lets a host through wants a network that it can come through.
+    fn network(&self) -> Result<Option<&str>, Failure> {
+        match self.network.as_deref() {
+            None if !self.allow.is_empty() => Ok(Some("filtered")),
+            Some(network @ ("none" | "host")) if !self.allow.is_empty() => {
+                let message = format!("`--allow` has no meaning with `--network {network}`");
+                Err(Failure::new(Exit::Usage, message).hint("`--allow` alone filters the network"))
+            }
+            network => Ok(network),
+        }
+    }
+}
+
+/// `NAME=VALUE`, in two.
+pub(crate) fn split_variable(variable: &str) -> Result<(&str, &str), Failure> {
+    variable.split_once('=').ok_or_else(|| {
+        let message = format!("`{variable}` is not of the form `NAME=VALUE`");
+        Failure::new(Exit::Usage, message)
+    })
+}
+
+fn workspace(path: &Path) -> Result<&str, Failure> {
+    path.to_str()
+        .ok_or_else(|| Failure::new(Exit::Usage, "the path of `--workspace` is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        sandbox: SandboxArguments,
+    }
+
+    fn overrides(words: &[&str]) -> Result<Vec<String>, Failure> {
+        let words = ["zareba"].iter().chain(words);
+        let line = Line::try_parse_from(words).unwrap();
+        let overrides = line.sandbox.overrides()?;
+        let shown = |setting: Override| format!("{}={}", setting.key, setting.value);
+        Ok(overrides.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn each_flag_is_a_setting() {
+        let words = "--runtime native --image debian --workspace /w --workspace-mode read-only \
+                     --memory 1G --cpus 0.5 --pids 99 --disk 2G --deny b.example -e A=1=2";
+        let words: Vec<&str> = words.split_whitespace().collect();
+        assert_eq!(
+            overrides(&words).unwrap(),
+            [
+                "runtime.kind=native",
+                "runtime.image=debian",
+                "runtime.workspace=/w",
+                "native.workspace_mode=read-only",
+                "native.memory=1G",
+                "native.cpus=0.5",
+                "native.pids=99",
+                "native.disk=2G",
+                "native.deny=[\"b.example\"]",
+                "env.A=1=2",
+            ]
+        );
+    }
+
+    #[test]
+    fn whoever_allows_a_host_gets_a_filtered_network() {
+        let filtered = ["native.network=filtered", "native.allow=[\"a\",\"b:1\"]"];
+        assert_eq!(
+            overrides(&["--allow", "a", "--allow", "b:1"]).unwrap(),
+            filtered
+        );
+        let words = ["--network", "filtered", "--allow", "a", "--allow", "b:1"];
+        assert_eq!(overrides(&words).unwrap(), filtered);
+        for network in ["none", "host"] {
+            let refused = overrides(&["--network", network, "--allow", "a"]).unwrap_err();
+            assert_eq!(refused.exit(), Exit::Usage, "{network}");
+        }
     }
 }

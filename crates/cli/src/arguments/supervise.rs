@@ -23,9 +23,21 @@ pub(crate) struct SuperviseArguments {
     /// How that directory appears
     #[arg(long, value_name = "MODE", default_value = "copy-on-write")]
     pub(crate) workspace_mode: ModeArgument,
+    /// The image whose files it has
+    #[arg(long, value_name = "NAME", requires = "image_store")]
+    pub(crate) image: Option<String>,
+    /// The store that the image is in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) image_store: Option<PathBuf>,
+    /// What may be done to the machine's programs and settings
+    #[arg(long, value_name = "MODE", default_value = "copy-on-write")]
+    pub(crate) system: SystemArgument,
     /// What can be reached
     #[arg(long, value_name = "NETWORK", default_value = "none")]
     pub(crate) network: NetworkArgument,
+    /// The rules of a filtered network, as JSON
+    #[arg(long, value_name = "JSON", required_if_eq("network", "filtered"))]
+    pub(crate) egress: Option<String>,
     /// Bytes of memory
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: u64,
@@ -35,6 +47,12 @@ pub(crate) struct SuperviseArguments {
     /// Thousandths of a processor
     #[arg(long, value_name = "N")]
     pub(crate) cpu_millis: u32,
+    /// Bytes that its changes to files may take
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) disk: u64,
+    /// Files and directories that it may add
+    #[arg(long, value_name = "N")]
+    pub(crate) inodes: u64,
     /// End the sandbox when standard input reaches its end
     #[arg(long)]
     pub(crate) lifeline: bool,
@@ -52,10 +70,19 @@ pub(crate) enum ModeArgument {
     ReadOnly,
 }
 
+/// What may be done to the machine's programs and settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SystemArgument {
+    // Not documentation, which clap would print as a list.
+    CopyOnWrite,
+    ReadOnly,
+}
+
 /// What can be reached over the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkArgument {
     // Not documentation, which clap would print as a list.
     None,
+    Filtered,
     Host,
 }

@@ -3,6 +3,7 @@
 mod check;
 mod kernel;
 mod machine;
+mod trial;
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,7 @@ use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
     say,
+    settings::{self, WithoutConfig},
 };
 
 /// Looks at the machine and says what it found.
@@ -24,7 +26,13 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .or_fail(Exit::Failure, "cannot start")?;
-    let checks = runtime.block_on(machine::examine(&context.environment));
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        Vec::new(),
+    )?;
+    let checks = runtime.block_on(machine::examine(context, &configuration.settings));
     let lacks_something = checks.iter().any(Check::is_blocking);
     match context.globals.output {
         OutputFormat::Json => say::line(format_args!("{:#}", as_json(&checks)))?,

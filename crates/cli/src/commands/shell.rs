@@ -1,15 +1,18 @@
-//! `zareba shell`: a person's shell in a fresh sandbox of the runtime `cli`.
+//! `zareba shell`: a person's shell in a fresh sandbox.
 //!
-//! `interactive` relays a terminal, `scripted` takes commands from a file or a pipe.
+//! At a terminal `sandboxed` relays one inside the sandbox, or `interactive` one of this machine
+//! for the runtime `cli`; `scripted` takes commands from a file or a pipe.
 
 mod interactive;
-mod raw_mode;
+mod sandboxed;
 mod scripted;
 
 use std::io::{self, IsTerminal as _};
 
+use zareba_config::RuntimeKind;
+
 use crate::{
-    arguments::{OutputFormat, SandboxArguments, ShellArguments},
+    arguments::{OutputFormat, ShellArguments},
     commands::Context,
     exit::Exit,
     failure::Failure,
@@ -17,13 +20,8 @@ use crate::{
 };
 
 /// Opens the shell and ends with what it ends with.
-pub(crate) fn perform(context: &Context, arguments: ShellArguments) -> Result<Exit, Failure> {
-    let sandbox = SandboxArguments {
-        runtime: Some("cli".to_owned()),
-        workspace: arguments.workspace,
-        variables: arguments.variables,
-    };
-    let flags = sandbox.overrides()?;
+pub(crate) fn perform(context: &Context, arguments: &ShellArguments) -> Result<Exit, Failure> {
+    let flags = arguments.sandbox.overrides()?;
     let configuration = settings::load(
         &context.globals,
         &context.environment,
@@ -32,7 +30,10 @@ pub(crate) fn perform(context: &Context, arguments: ShellArguments) -> Result<Ex
     )?;
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match (at_terminal, context.globals.output) {
-        (true, OutputFormat::Text) => interactive::perform(context, &configuration),
+        (true, OutputFormat::Text) => match configuration.settings.runtime.kind {
+            RuntimeKind::Cli => interactive::perform(context, &configuration),
+            _ => sandboxed::perform(context, &configuration),
+        },
         (true, OutputFormat::Json) => {
             let message = "a shell at a terminal cannot be printed as JSON";
             Err(Failure::new(Exit::Usage, message)

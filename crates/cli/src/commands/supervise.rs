@@ -5,11 +5,12 @@
 
 use std::io;
 
-use zareba_confine::Network;
-use zareba_runtime_native::{SuperviseError, Supervision, Usage, WorkspaceMode, supervise};
+use zareba_runtime_native::{
+    DiskLimit, Reachable, SuperviseError, Supervision, SystemMode, Usage, WorkspaceMode, supervise,
+};
 
 use crate::{
-    arguments::{ModeArgument, NetworkArgument, SuperviseArguments},
+    arguments::{ModeArgument, NetworkArgument, SuperviseArguments, SystemArgument},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -46,20 +47,26 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
         directory: arguments.directory,
         socket: arguments.unix,
         key,
+        image: arguments.image_store.zip(arguments.image),
         workspace: arguments.workspace,
         mode: match arguments.workspace_mode {
             ModeArgument::CopyOnWrite => WorkspaceMode::CopyOnWrite,
             ModeArgument::ReadWrite => WorkspaceMode::ReadWrite,
             ModeArgument::ReadOnly => WorkspaceMode::ReadOnly,
         },
-        network: match arguments.network {
-            NetworkArgument::None => Network::None,
-            NetworkArgument::Host => Network::Host,
+        system: match arguments.system {
+            SystemArgument::CopyOnWrite => SystemMode::CopyOnWrite,
+            SystemArgument::ReadOnly => SystemMode::ReadOnly,
         },
+        reachable: reachable(arguments.network, arguments.egress.as_deref())?,
         limits: Usage {
             memory_bytes: arguments.memory,
             pids: arguments.pids,
             cpu_millis: arguments.cpu_millis,
+            disk: DiskLimit {
+                bytes: arguments.disk,
+                inodes: arguments.inodes,
+            },
         },
         environment,
         arguments: arguments.executor,
@@ -72,11 +79,24 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
         .map_err(|error| refused(&error))
 }
 
+fn reachable(network: NetworkArgument, rules: Option<&str>) -> Result<Reachable, Failure> {
+    match network {
+        NetworkArgument::None => Ok(Reachable::Nothing),
+        NetworkArgument::Host => Ok(Reachable::Everything),
+        NetworkArgument::Filtered => serde_json::from_str(rules.unwrap_or("{}"))
+            .map(Reachable::Listed)
+            .map_err(|error| Failure::of(Exit::Usage, &error).while_doing("cannot read the rules")),
+    }
+}
+
 /// The step that failed knows what a person can do about it.
 fn refused(error: &SuperviseError) -> Failure {
     let failure = Failure::of(Exit::Start, error);
     match error {
         SuperviseError::Launch(launch) => failure.hint(launch.step.remedy()),
-        SuperviseError::Prepare { .. } | SuperviseError::Limit(_) => failure,
+        SuperviseError::Prepare { .. }
+        | SuperviseError::Limit(_)
+        | SuperviseError::Image(_)
+        | SuperviseError::Weaker(_) => failure,
     }
 }

@@ -32,6 +32,8 @@ fn neutral(mut observation: Value) -> Value {
             let known = metadata.get(key).is_some_and(|value| !value.is_null());
             metadata.insert(key.to_owned(), json!(known));
         }
+        // Ours, and ignored by the client that the recordings were made with.
+        metadata.remove("limits");
     }
     let background = |content: &str| content.starts_with("[1] ") && !content.contains('\n');
     if observation["content"].as_str().is_some_and(background) {

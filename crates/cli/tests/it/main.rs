@@ -13,6 +13,7 @@ mod http_client;
 mod http_examples;
 mod http_files;
 mod http_shells;
+mod programs;
 mod run;
 mod shell;
 mod words;

@@ -35,9 +35,13 @@ struct Person {
 
 impl Person {
     fn start(place: &Place, size: Size) -> Self {
+        Self::start_with(place, size, &["shell"])
+    }
+
+    fn start_with(place: &Place, size: Size, arguments: &[&str]) -> Self {
         let pty = Pty::open(size).unwrap();
         let mut spawn = Spawn::new(ZAREBA.as_ref(), &place.path("workspace"));
-        spawn.arguments = vec!["shell".into()];
+        spawn.arguments = arguments.iter().map(OsString::from).collect();
         let variable = |name: &str, value: OsString| (OsString::from(name), value);
         spawn.environment = vec![
             variable("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
@@ -58,14 +62,18 @@ impl Person {
     async fn start_counting(place: &Place, size: Size) -> Self {
         let mut person = Self::start(place, size);
         person.sees("not isolated; `exit` leaves it").await;
-        // The prompt of root, and of anybody else.
-        while !person.seen.contains("# ") && !person.seen.contains("$ ") {
-            person.pty.readable().await.unwrap();
-            look(&person.pty, &mut person.seen);
-        }
-        person.types("PS1='<\\#> '\r");
-        person.sees("<2> ").await;
+        person.begins_to_count().await;
         person
+    }
+
+    async fn begins_to_count(&mut self) {
+        // The prompt of root, and of anybody else.
+        while !self.seen.contains("# ") && !self.seen.contains("$ ") {
+            self.pty.readable().await.unwrap();
+            look(&self.pty, &mut self.seen);
+        }
+        self.types("PS1='<\\#> '\r");
+        self.sees("<2> ").await;
     }
 
     fn types(&self, keys: &str) {
@@ -163,4 +171,59 @@ async fn a_signal_gives_the_terminal_back_too() {
         person.seen
     );
     assert!(person.pty.reads_lines().unwrap());
+}
+
+#[tokio::test]
+async fn a_terminal_is_relayed_into_a_sandbox_and_its_exit_code_out_of_it() {
+    let place = Place::new();
+    let size = |columns, rows| Size { columns, rows };
+    let arguments = ["shell", "--runtime", "native"];
+    let mut person = Person::start_with(&place, size(91, 33), &arguments);
+    person.sees("runtime `native`; `exit` leaves it").await;
+    person.begins_to_count().await;
+    person.types("id -un; stty size; echo $TERM $((40 + 2))\r");
+    person.sees("<3> ").await;
+    assert!(
+        person.seen.contains("agent\r\n33 91\r\nvt100 42\r\n"),
+        "{}",
+        person.seen
+    );
+    person.pty.resize(size(70, 20)).unwrap();
+    person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done\r");
+    person.sees("<4> ").await;
+    person.types("sh -c 'echo wait\"\"ing; exec sleep 1000'\r");
+    person.sees("waiting").await;
+    person.types("\x03");
+    person.sees("<5> ").await;
+    assert!(!person.pty.reads_lines().unwrap());
+    person.types("exit 9\r");
+    assert_eq!(
+        person.leaves().await,
+        ExitReason::Code(9),
+        "{}",
+        person.seen
+    );
+    assert!(person.pty.reads_lines().unwrap());
+    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_signal_gives_the_terminal_back_from_a_sandbox_too() {
+    let place = Place::new();
+    let size = Size {
+        columns: 80,
+        rows: 24,
+    };
+    let mut person = Person::start_with(&place, size, &["shell", "--runtime", "local"]);
+    person.begins_to_count().await;
+    let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(
+        person.leaves().await,
+        ExitReason::Code(143),
+        "{}",
+        person.seen
+    );
+    assert!(person.pty.reads_lines().unwrap());
+    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
 }

@@ -12,6 +12,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::locate::SourceFile;
 use super::position::LineIndex;
 use crate::hint;
+use crate::key;
 use crate::layer::{Assembly, Assignment, ENV_SECTION, IfWrong, Input, Target};
 use crate::origin::Origin;
 use crate::problem::{Hint, Problem, ProblemKind};
@@ -78,7 +79,9 @@ impl Reader<'_> {
         if is_foreign_section(section) {
             return;
         }
-        let is_known = hint::sections().contains(&section);
+        let is_known = hint::sections()
+            .iter()
+            .any(|known| *known == section || is_below(known, section));
         match value.get_ref() {
             DeValue::Table(table) if section == ENV_SECTION => self.variables(table),
             DeValue::Table(table) if is_known => self.keys(section, table),
@@ -107,6 +110,11 @@ impl Reader<'_> {
             match (Target::find(&path), value.get_ref()) {
                 (Some(Target::Variables), DeValue::Table(variables)) => self.variables(variables),
                 (Some(target), _) => self.found(name, value, target, path),
+                (None, DeValue::Table(inner)) if is_section(&path) => self.keys(&path, inner),
+                (None, _) if is_section(&path) => {
+                    let kind = ProblemKind::NotATable(path);
+                    self.problem(name.span().start, kind, || None);
+                }
                 (None, _) => {
                     let kind = ProblemKind::UnknownKey(path.clone());
                     self.problem(name.span().start, kind, || hint::for_key(&path));
@@ -181,4 +189,16 @@ impl Reader<'_> {
             .problems
             .extend(self.problems.into_iter().map(|(_, problem)| problem));
     }
+}
+
+/// Whether this is the whole name of one.
+fn is_section(path: &str) -> bool {
+    key::all().iter().any(|key| key.section == path)
+}
+
+/// Whether a section has another one around it, as `[pool.native]` has `[pool]`.
+fn is_below(section: &str, outer: &str) -> bool {
+    section
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.starts_with('.'))
 }

@@ -25,6 +25,8 @@ pub(crate) enum Shape {
     Boolean,
     Integer { max: i64 },
     Seconds,
+    Number,
+    Size,
     Text,
     Path,
     Secret,
@@ -58,6 +60,10 @@ impl fmt::Display for Shape {
             Self::Boolean => f.write_str("a boolean"),
             Self::Integer { max } => write!(f, "an integer from 0 to {max}"),
             Self::Seconds => f.write_str("a number of seconds"),
+            Self::Number => f.write_str("a number"),
+            Self::Size => f.write_str(
+                "a number of bytes, or one with a unit of 1024s such as \"512MiB\" or \"2G\"",
+            ),
             Self::Text | Self::Secret => f.write_str("a string"),
             Self::Path => f.write_str("a path"),
             Self::Choice(words) => {

@@ -35,14 +35,17 @@ impl Dialect {
                 .parse()
                 .map(Value::Integer)
                 .map_err(|_| mismatch()),
-            Shape::Seconds => number(text.trim()).ok_or_else(mismatch),
+            Shape::Seconds | Shape::Number => number(text.trim()).ok_or_else(mismatch),
             Shape::TextList | Shape::Table => parse_literal(text).map_err(|error| {
                 Mismatch::rule(format!("must be {shape} in JSON or Python syntax: {error}"))
             }),
             // The inner shape is never optional itself.
-            Shape::Text | Shape::Path | Shape::Secret | Shape::Choice(_) | Shape::Optional(_) => {
-                Ok(Value::Text(text.to_owned()))
-            }
+            Shape::Text
+            | Shape::Size
+            | Shape::Path
+            | Shape::Secret
+            | Shape::Choice(_)
+            | Shape::Optional(_) => Ok(Value::Text(text.to_owned())),
         }
     }
 

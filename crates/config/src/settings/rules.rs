@@ -2,11 +2,24 @@
 
 use std::time::Duration;
 
-use crate::setting::Mismatch;
+use crate::setting::{Mismatch, Processors, Size};
 use crate::volumes;
 
 /// More idle servers than one machine has use for; a larger number is a slip of the keyboard.
 const WARM_SERVERS_MAX: u16 = 64;
+
+/// More waiting sandboxes than one machine has room for.
+const POOL_MAX: u16 = 256;
+
+/// What a sandbox needs to run a shell at all.
+const MEMORY_MIN: Size = Size::mebibytes(16);
+const DISK_MIN: Size = Size::mebibytes(1);
+const PIDS_MIN: u32 = 16;
+const INODES_MIN: u32 = 256;
+
+/// The smallest share that the kernel hands out, and more than any machine has.
+const CPU_MILLIS_MIN: u32 = 10;
+const CPU_MILLIS_MAX: u32 = 1_024_000;
 
 /// A timeout of zero would end every command before it starts.
 pub(super) fn positive(duration: &Duration) -> Result<(), Mismatch> {
@@ -22,6 +35,44 @@ pub(super) fn warm_servers(count: &u16) -> Result<(), Mismatch> {
         return Err(Mismatch::rule(format!(
             "must be at most {WARM_SERVERS_MAX}"
         )));
+    }
+    Ok(())
+}
+
+/// Keeps a slip of the keyboard from filling the memory.
+pub(super) fn pool(size: &u16) -> Result<(), Mismatch> {
+    if *size > POOL_MAX {
+        return Err(Mismatch::rule(format!("must be at most {POOL_MAX}")));
+    }
+    Ok(())
+}
+
+pub(super) fn memory(size: &Size) -> Result<(), Mismatch> {
+    at_least(*size, MEMORY_MIN)
+}
+
+pub(super) fn disk(size: &Size) -> Result<(), Mismatch> {
+    at_least(*size, DISK_MIN)
+}
+
+pub(super) fn pids(count: &u32) -> Result<(), Mismatch> {
+    at_least(*count, PIDS_MIN)
+}
+
+pub(super) fn inodes(count: &u32) -> Result<(), Mismatch> {
+    at_least(*count, INODES_MIN)
+}
+
+pub(super) fn processors(processors: &Processors) -> Result<(), Mismatch> {
+    if !(CPU_MILLIS_MIN..=CPU_MILLIS_MAX).contains(&processors.millis()) {
+        return Err(Mismatch::rule("must be from 0.01 to 1024"));
+    }
+    Ok(())
+}
+
+fn at_least<T: PartialOrd + std::fmt::Display>(value: T, min: T) -> Result<(), Mismatch> {
+    if value < min {
+        return Err(Mismatch::rule(format!("must be at least {min}")));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::native::{NativePoolSettings, NativeSettings, PoolSettings};
 use super::openhands::{self, OpenHandsSettings};
 use super::rules;
 use super::variables::SandboxVariables;
@@ -26,6 +27,12 @@ pub struct Settings {
     pub executor: ExecutorSettings,
     /// The `local` runtime.
     pub local: LocalSettings,
+    /// The `native` runtime.
+    pub native: NativeSettings,
+    /// Sandboxes that are kept ready.
+    pub pool: PoolSettings,
+    /// Where everything is kept.
+    pub state: StateSettings,
     /// Variables that every sandbox starts with: `[env]`, and OpenHands'
     /// `sandbox.runtime_startup_env_vars` and `SANDBOX_ENV_*`.
     pub env: SandboxVariables,
@@ -34,12 +41,15 @@ pub struct Settings {
 }
 
 /// The keys of each section, in the order in which they are shown.
-pub(crate) static SECTIONS: [&[Key]; 9] = [
+pub(crate) static SECTIONS: [&[Key]; 12] = [
     RuntimeSettings::KEYS,
     ShellSettings::KEYS,
     FileSettings::KEYS,
     ExecutorSettings::KEYS,
     LocalSettings::KEYS,
+    NativeSettings::KEYS,
+    NativePoolSettings::KEYS,
+    StateSettings::KEYS,
     openhands::Core::KEYS,
     openhands::Sandbox::KEYS,
     openhands::Security::KEYS,
@@ -89,7 +99,10 @@ section! {
     /// Where sessions run.
     RuntimeSettings at runtime named "runtime" {
         /// The backend that runs sessions which name no other.
-        kind: RuntimeKind = RuntimeKind::Cli, openhands "core.runtime";
+        kind: RuntimeKind = RuntimeKind::Native, openhands "core.runtime";
+        /// The image whose files a sandbox has, by name or id. Unset means the system of this
+        /// machine.
+        image: Option<String> = None;
         /// The directory that agents work in. Relative paths start where the program was started;
         /// unset means a fresh temporary directory.
         workspace: Option<PathBuf> = None, openhands "core.workspace_base";
@@ -150,5 +163,15 @@ section! {
             check rules::warm_servers;
         /// The scheme and host at which executors on this machine are reached.
         url: String = "http://localhost".to_owned(), openhands "sandbox.local_runtime_url";
+    }
+}
+
+section! {
+    /// Where everything is kept.
+    StateSettings at state named "state" {
+        /// Where sandboxes, images and their records live; only its owner may enter it. Unset
+        /// means `/var/lib/zareba` for root, and for others `zareba` in `$XDG_STATE_HOME` or
+        /// `~/.local/state`.
+        directory: Option<PathBuf> = None;
     }
 }

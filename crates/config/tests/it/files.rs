@@ -46,7 +46,7 @@ fn the_first_file_of_the_search_order_is_read_and_no_other() {
     assert_eq!(timeout(&case), 6);
     assert_eq!(
         case.load().settings.runtime.kind.as_str(),
-        "cli",
+        "native",
         "files are not merged"
     );
 }

@@ -14,4 +14,5 @@ mod files;
 mod flags;
 mod openhands;
 mod precedence;
+mod sandbox;
 mod show;

@@ -38,6 +38,7 @@ fn a_file_of_openhands_is_read_with_its_own_names() {
     let expected = Settings {
         runtime: RuntimeSettings {
             kind: RuntimeKind::Local,
+            image: None,
             workspace: Some(PathBuf::from("./project")),
             workspace_in_sandbox: PathBuf::from("/work"),
             keep_alive: true,

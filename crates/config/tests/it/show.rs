@@ -30,7 +30,7 @@ fn values_are_toml_with_their_origin() {
         .load()
         .table();
     let expect = |key: &str, value: &str| assert_eq!(find(&rows, key).0, value);
-    expect("runtime.kind", "\"cli\"");
+    expect("runtime.kind", "\"native\"");
     expect("runtime.workspace", "\"\"");
     expect("shell.timeout", "2.5");
     expect("shell.no_change_timeout", "10");

@@ -14,7 +14,7 @@ use landlock::{
 
 use super::{
     error::LandlockError,
-    report::{Enforcement, LandlockReport, MissingRight},
+    report::{LandlockReport, MissingRight},
     sys,
 };
 
@@ -119,16 +119,7 @@ impl Ruleset {
         if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {
             return Err(LandlockError::Incomplete);
         }
-        let enforcement = if self.missing.is_empty() {
-            Enforcement::Full
-        } else {
-            Enforcement::Partial
-        };
-        Ok(LandlockReport {
-            abi: self.abi,
-            enforcement,
-            missing: self.missing,
-        })
+        Ok(LandlockReport::of(self.abi, self.missing))
     }
 
     fn allow_path(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, LandlockError> {
@@ -211,7 +202,7 @@ fn handled(policy: &PathPolicy, abi: ABI) -> Result<RulesetCreated, RulesetError
     ruleset.create()
 }
 
-fn missing(policy: &PathPolicy, abi: i32) -> Vec<MissingRight> {
+pub(super) fn missing(policy: &PathPolicy, abi: i32) -> Vec<MissingRight> {
     let is_wanted = |right: &MissingRight| match right {
         MissingRight::TcpPorts => policy.tcp.is_some(),
         MissingRight::Scopes => policy.reach == Reach::Inside,

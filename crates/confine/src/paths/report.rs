@@ -1,5 +1,7 @@
 //! What Landlock really covers on this kernel.
 
+use super::enforce::{PathPolicy, missing};
+
 /// How much of what was asked for is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforcement {
@@ -59,4 +61,23 @@ pub struct LandlockReport {
     pub enforcement: Enforcement,
     /// What the policy would restrict and this kernel cannot.
     pub missing: Vec<MissingRight>,
+}
+
+impl LandlockReport {
+    /// What a policy comes to where the kernel has this ABI, when it is enforced at all.
+    pub fn at(abi: i32, policy: &PathPolicy) -> Self {
+        Self::of(abi, missing(policy, abi))
+    }
+
+    pub(super) fn of(abi: i32, missing: Vec<MissingRight>) -> Self {
+        Self {
+            abi,
+            enforcement: if missing.is_empty() {
+                Enforcement::Full
+            } else {
+                Enforcement::Partial
+            },
+            missing,
+        }
+    }
 }

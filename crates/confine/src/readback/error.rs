@@ -55,6 +55,46 @@ pub enum ReadBackError {
         /// What is there, cut to a length that fits a line.
         text: String,
     },
+    /// A mount is not what the policy says.
+    #[error("the mount `{point}` of the process {fault}")]
+    Mount {
+        /// Where, inside.
+        point: String,
+        /// What is wrong with it.
+        fault: MountFault,
+    },
+    /// A layer of confinement is not in force.
+    #[error("the process is not confined as it should be: {what}")]
+    NotInForce {
+        /// Which.
+        what: String,
+    },
+}
+
+/// What is wrong with a mount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MountFault {
+    /// It should be there.
+    #[error("is missing")]
+    Missing,
+    /// It should not.
+    #[error("is not in the policy")]
+    Unexpected,
+    /// What is mounted on it appears outside, or the other way round.
+    #[error("is shared with other mounts")]
+    Shared,
+    /// It is something else.
+    #[error("is a `{found}`")]
+    FileSystem {
+        /// Of which type.
+        found: String,
+    },
+    /// It allows more than it should.
+    #[error("lacks `{missing}`")]
+    Lax {
+        /// The options that are not set, with commas between them.
+        missing: String,
+    },
 }
 
 impl ReadBackError {
@@ -76,6 +116,10 @@ impl ReadBackError {
                  the user who started it"
             }
             Self::MissingField { .. } => "use Linux 4.10 or later with CONFIG_SECCOMP",
+            Self::Mount { .. } | Self::NotInForce { .. } => {
+                "do not trust this kernel with confinement, and report this with its version: it has done something \
+                 else than it was told"
+            }
             Self::TooLong { .. } | Self::RepeatedField { .. } | Self::BadValue { .. } => {
                 "report this with the version of the kernel: its `/proc` is written in a way that is not known"
             }
@@ -91,7 +135,9 @@ impl ReadBackError {
             Self::TooLong { .. }
             | Self::MissingField { .. }
             | Self::RepeatedField { .. }
-            | Self::BadValue { .. } => None,
+            | Self::BadValue { .. }
+            | Self::Mount { .. }
+            | Self::NotInForce { .. } => None,
         }
     }
 }

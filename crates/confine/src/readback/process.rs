@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{self, Read as _},
     os::fd::{AsFd, OwnedFd},
 };
 
@@ -14,11 +14,15 @@ use rustix::{
 use super::{
     error::ReadBackError,
     identity::{IdMap, NamespaceId, NamespaceKind, Namespaces},
+    limits::{self, ProcessLimit},
     status::Status,
 };
 
 /// The kernel's `status` is about 1.5 KiB, and maps at most 340 lines of 33 bytes.
 const FILE_MAX_BYTES: u64 = 64 * 1024;
+
+/// A line of the table of mounts is rarely longer than a page, and a sandbox has a few dozen.
+const MOUNTS_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A process, held by its directory in `/proc`: never another one with the same number.
 #[derive(Debug)]
@@ -113,23 +117,41 @@ impl ProcessDirectory {
         Ok(Namespaces { ids })
     }
 
+    /// Its limits, as the kernel lists them.
+    ///
+    /// # Errors
+    /// When the process has ended, or a limit is written in an unknown way.
+    pub fn limits(&self) -> Result<Vec<ProcessLimit>, ReadBackError> {
+        limits::parse(&self.read("limits")?)
+    }
+
+    /// Its mounts, one a line.
+    pub(super) fn mount_table(&self) -> Result<Vec<u8>, ReadBackError> {
+        self.read_bytes("mountinfo", MOUNTS_MAX_BYTES)
+    }
+
     fn read(&self, file: &'static str) -> Result<String, ReadBackError> {
+        let bytes = self.read_bytes(file, FILE_MAX_BYTES)?;
+        String::from_utf8(bytes).map_err(|error| ReadBackError::ReadFile {
+            file,
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        })
+    }
+
+    fn read_bytes(&self, file: &'static str, limit_bytes: u64) -> Result<Vec<u8>, ReadBackError> {
         let refused = |source| ReadBackError::ReadFile { file, source };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let opened = rustix::fs::openat(&self.directory, file, flags, Mode::empty())
             .map_err(|error| refused(error.into()))?;
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let read = File::from(opened)
-            .take(FILE_MAX_BYTES + 1)
-            .read_to_string(&mut text)
+            .take(limit_bytes + 1)
+            .read_to_end(&mut bytes)
             .map_err(refused)?;
-        if read as u64 > FILE_MAX_BYTES {
-            return Err(ReadBackError::TooLong {
-                file,
-                limit_bytes: FILE_MAX_BYTES,
-            });
+        if read as u64 > limit_bytes {
+            return Err(ReadBackError::TooLong { file, limit_bytes });
         }
-        Ok(text)
+        Ok(bytes)
     }
 }
 

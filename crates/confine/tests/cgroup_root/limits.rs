@@ -4,8 +4,8 @@ use std::{os::fd::AsFd as _, path::Path, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use zareba_confine::cgroup::{
-    CgroupError, Demand, Group, Host, IoLimit, LeafLimits, Limit, Limits, OomScope, OomWatch,
-    Outcome, Reason, Version, block_device_of,
+    CgroupError, Demand, Group, Host, IoLimit, LeafLimits, Limit, LimitCounts, Limits, OomScope,
+    OomWatch, Outcome, Reason, Version, block_device_of,
 };
 
 use crate::fixture::{
@@ -100,6 +100,7 @@ fn memory_up_to_the_limit_is_had_and_past_it_one_is_killed_and_counted() {
     let group = Scratch::new(&host, "memory", &limits);
     let leaf = group.leaf("workload", &PLAIN_LEAF).unwrap();
     let mut watch = group.watch_oom().unwrap();
+    let counters = group.limit_counters().unwrap();
 
     let mut modest = Shell::in_leaf(&leaf, &hog(16 * MIB));
     assert_eq!(modest.line(), (16 * MIB).to_string());
@@ -107,6 +108,7 @@ fn memory_up_to_the_limit_is_had_and_past_it_one_is_killed_and_counted() {
     assert_eq!(group.statistics().unwrap().memory.unwrap().oom_kills, 0);
     assert!(is_silent(&watch));
     assert!(!watch.acknowledge().unwrap());
+    assert_eq!(counters.read(), LimitCounts::default());
 
     let mut greedy = Shell::in_leaf(&leaf, &hog(400 * MIB));
     assert_eq!(greedy.line(), "0", "the hog was to die");
@@ -116,6 +118,7 @@ fn memory_up_to_the_limit_is_had_and_past_it_one_is_killed_and_counted() {
     assert!(is_silent(&watch));
     let memory = group.statistics().unwrap().memory.unwrap();
     assert_eq!(memory.oom_kills, 1);
+    assert_eq!(counters.read().oom_kills, 1);
     if version_of_memory(&host) == Version::V2 {
         assert!(memory.limit_hits > 0, "{memory:?}");
     }
@@ -191,6 +194,8 @@ fn processes_up_to_the_limit_start_and_the_next_is_refused_and_counted() {
     assert_eq!(bomb.line(), "", "the shell gives up at the first refusal");
     bomb.wait();
     let past_limit = group.statistics().unwrap().pids.unwrap();
+    let counts = group.limit_counters().unwrap().read();
+    assert_eq!(counts.pids_refused, past_limit.limit_hits);
     assert!(past_limit.limit_hits >= 1, "{past_limit:?}");
     assert!(past_limit.current <= 12, "{past_limit:?}");
     group.end();

@@ -127,6 +127,11 @@ impl FoundShell {
     }
 }
 
+/// The shell `wanted`, or bash or sh, along `search_path`, for those who only start it.
+pub(crate) fn find_shell(wanted: Option<&Path>, search_path: &str) -> Option<PathBuf> {
+    FoundShell::find(wanted, search_path).map(|found| found.program)
+}
+
 fn dialect_of(program: &Path) -> &'static dyn Dialect {
     match program.file_name().and_then(|name| name.to_str()) {
         Some("bash") => &Bash,
@@ -136,7 +141,7 @@ fn dialect_of(program: &Path) -> &'static dyn Dialect {
 }
 
 /// The first executable `name` along a colon-separated search path.
-pub(super) fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str, search_path: &str) -> Option<PathBuf> {
     const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
     let search_path = if search_path.is_empty() {
         USUAL

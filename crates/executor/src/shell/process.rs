@@ -18,6 +18,7 @@ use super::{
     dialect::{Arming, Dialect, FoundShell},
     report::ReportReader,
 };
+use crate::oom;
 
 /// Bytes that are read from the report pipe at once.
 const REPORT_CHUNK_BYTES: usize = 4096;
@@ -146,6 +147,7 @@ impl ShellProcess {
             },
         ];
         let child = spawn.on(&channels.pty)?;
+        oom::goes_before_us(&child);
         let reports = Reports {
             receiver: Some(channels.reports),
             reader: ReportReader::new(&token),
@@ -337,7 +339,8 @@ fn put(body: &OwnedFd, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn search_path(environment: &[(OsString, OsString)]) -> String {
+/// The value of `PATH`, or nothing.
+pub(crate) fn search_path(environment: &[(OsString, OsString)]) -> String {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     path.map_or_else(String::new, |(_, value)| {
         value.to_string_lossy().into_owned()

@@ -190,7 +190,9 @@ async fn a_key_that_comes_too_late_is_not_sent_and_the_end_is_told() {
     let place = Place::new().await;
     let mut stream = place.stream().await;
     // The mark comes a good while after the command's end, from a background job.
-    place.start("(sleep 0.3; echo mark) & (exit 4)", "").await;
+    place
+        .start("(sleep 0.8; echo mark) & sleep 0.2; (exit 4)", "")
+        .await;
     stream.until("mark").await;
     let observation = place.input("C-c").await;
     let mut expected = place.ended("C-c", &observation.content, 4);

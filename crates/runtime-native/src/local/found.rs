@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, Statuses};
+use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses};
 
 use super::launch::{Fate, cannot_start, forget_group, keep, link_to};
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     directory::RunDirectory,
     life,
     link::Link,
+    native::Enclosure,
     process::ServerProcess,
     record::{Record, RecordedLifetime},
     sandbox::Parts,
@@ -31,7 +32,11 @@ pub(super) async fn find(
     let record = Record::read(directory.path()).ok_or_else(missing)?;
     let process = ServerProcess::find(&record.process).ok_or_else(missing)?;
     let link = link_to(&record.socket, &record.key)?;
-    if let Link::Request(client) = &link {
+    let enclosure = Enclosure::of(runtime, directory.path());
+    let paused = enclosure.as_ref().is_some_and(|it| it.is_paused());
+    if let Link::Request(client) = &link
+        && !paused
+    {
         let alive = client.alive().await;
         alive.map_err(|error| RuntimeError::Disconnected {
             sandbox: sandbox.clone(),
@@ -53,7 +58,37 @@ pub(super) async fn find(
         statuses,
         link,
         life,
+        enclosure,
     })
+}
+
+/// The executors that are there, and what is left of those that are not.
+pub(super) fn list(
+    kind: &Path,
+    runtime: &'static str,
+) -> Result<Vec<SandboxSummary>, RuntimeError> {
+    let mut found = Vec::new();
+    for (sandbox, path) in RunDirectory::all(kind).map_err(cannot_start)? {
+        // One that is just being made has no record yet, and is not there yet.
+        let Some(record) = Record::read(&path) else {
+            continue;
+        };
+        let paused = || Enclosure::of(runtime, &path).is_some_and(|it| it.is_paused());
+        let state = match ServerProcess::find(&record.process) {
+            None => SandboxState::Lost,
+            Some(_) if paused() => SandboxState::Paused,
+            Some(_) => SandboxState::Running,
+        };
+        found.push(SandboxSummary {
+            id: sandbox,
+            runtime,
+            state,
+            image: record.image,
+            created: record.created,
+        });
+    }
+    found.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+    Ok(found)
 }
 
 /// Ends executors whose owner is gone and that are not to be kept, and removes what they, and

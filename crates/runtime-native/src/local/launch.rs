@@ -6,10 +6,11 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use zareba_protocol::RuntimeStatus;
+use zareba_image::{ImageError, ImageStore};
+use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses, Variables};
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
@@ -17,10 +18,11 @@ use super::NAME;
 use crate::{
     LocalOptions, NativeOptions, ServerLifetime, Walls,
     cli::new_id,
-    directory::RunDirectory,
+    directory::{DirectoryError, RunDirectory},
     life::{self, Farewell, Keeper, Life},
     link::Link,
-    native, notice,
+    native::{self, Enclosure},
+    notice,
     process::ProcessIdentity,
     record::{Record, RecordedLifetime},
     server::{self, Order, Server, Tether},
@@ -45,6 +47,9 @@ pub(super) struct Started {
     pub(super) workspace: PathBuf,
     pub(super) link: Link,
     pub(super) life: Life,
+    /// What can be done to it from outside, when it has walls.
+    pub(super) enclosure: Option<Arc<Enclosure>>,
+    image: Option<String>,
     fate: Arc<Fate>,
     directory: PathBuf,
     process: ProcessIdentity,
@@ -57,6 +62,15 @@ pub(super) struct Started {
 pub(super) struct Fate {
     statuses: OnceLock<Arc<Statuses>>,
     lost: AtomicBool,
+}
+
+/// What an executor is asked for.
+struct Wanted<'a> {
+    id: Option<&'a SandboxId>,
+    image: Option<&'a str>,
+    workspace: Option<&'a Path>,
+    no_change_timeout: Duration,
+    variables: &'a Variables,
 }
 
 impl Launcher {
@@ -87,41 +101,43 @@ impl Launcher {
         variables: &Variables,
         statuses: &Arc<Statuses>,
     ) -> Result<Started, RuntimeError> {
-        let workspace = spec.workspace.as_deref();
-        let fate = Fate::told_to(statuses);
-        let (started, readiness) =
-            self.spawn(workspace, spec.no_change_timeout, variables, fate)?;
+        let wanted = Wanted {
+            id: spec.id.as_ref(),
+            image: spec.image.as_deref(),
+            workspace: spec.workspace.as_deref(),
+            no_change_timeout: spec.no_change_timeout,
+            variables,
+        };
+        let (started, readiness) = self.spawn(&wanted, Fate::told_to(statuses))?;
         statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
         started.ready(readiness).await
     }
 
     /// Starts an executor for a sandbox to come.
     pub(super) async fn launch_ahead(&self) -> Result<Started, RuntimeError> {
-        let none = Variables::new(Vec::new())?;
-        let silence = self.local.warm_no_change_timeout;
-        let (started, readiness) = self.spawn(None, silence, &none, Arc::default())?;
+        let wanted = Wanted {
+            id: None,
+            image: None,
+            workspace: None,
+            no_change_timeout: self.local.warm_no_change_timeout,
+            variables: &Variables::new(Vec::new())?,
+        };
+        let (started, readiness) = self.spawn(&wanted, Arc::default())?;
         started.ready(readiness).await
     }
 
     fn spawn(
         &self,
-        workspace: Option<&Path>,
-        no_change_timeout: Duration,
-        variables: &Variables,
+        wanted: &Wanted<'_>,
         fate: Arc<Fate>,
     ) -> Result<(Started, server::Readiness), RuntimeError> {
-        let id = new_id(self.name());
-        let mut directory = RunDirectory::create(&self.directory(), &id).map_err(cannot_start)?;
-        let workspace = match workspace {
-            Some(path) => {
-                let path = std::fs::create_dir_all(path)
-                    .and_then(|()| std::fs::canonicalize(path))
-                    .map_err(cannot_start)?;
-                if self.walls.is_some() {
-                    native::check_workspace(&path, &self.options)?;
-                }
-                path
-            }
+        let id = wanted.id.cloned().unwrap_or_else(|| new_id(self.name()));
+        if let Some(image) = wanted.image {
+            self.check_image(image)?;
+        }
+        let mut directory = self.make_directory(&id)?;
+        let workspace = match wanted.workspace {
+            Some(path) => self.find_workspace(path)?,
             None => directory.make("workspace").map_err(cannot_start)?,
         };
         let tether = match self.local.lifetime {
@@ -133,11 +149,12 @@ impl Launcher {
             options: &self.options,
             directory: directory.path(),
             working_dir: &workspace,
-            no_change_timeout,
+            no_change_timeout: wanted.no_change_timeout,
             sandbox: &id,
-            variables,
+            variables: wanted.variables,
+            image: wanted.image,
             tether,
-            walls: self.walls,
+            walls: self.walls.clone(),
         })
         .map_err(cannot_start)?;
         if tether == Tether::Free {
@@ -153,6 +170,8 @@ impl Launcher {
                 workspace
             },
             life,
+            enclosure: Enclosure::of(self.name(), directory.path()),
+            image: wanted.image.map(str::to_owned),
             fate: Arc::clone(&fate),
             directory: directory.path().to_owned(),
             process: spawned.server.process.identity().clone(),
@@ -162,12 +181,59 @@ impl Launcher {
         tokio::spawn(keep(keeper, directory, spawned.server, fate));
         Ok((started, spawned.readiness))
     }
+
+    fn make_directory(&self, id: &SandboxId) -> Result<RunDirectory, RuntimeError> {
+        match RunDirectory::create(&self.directory(), id) {
+            Err(DirectoryError::Exists) => Err(RuntimeError::Invalid {
+                message: format!(
+                    "there is a sandbox `{id}` already; remove it or choose another name"
+                ),
+            }),
+            made => made.map_err(cannot_start),
+        }
+    }
+
+    /// The supervisor looks again, and holds it then; this is for a better answer.
+    fn check_image(&self, image: &str) -> Result<(), RuntimeError> {
+        if self.walls.is_none() {
+            return Err(RuntimeError::Unsupported {
+                runtime: self.name(),
+                deed: "use an image",
+            });
+        }
+        let found = ImageStore::open(&self.options.images).and_then(|store| store.find(image));
+        found.map(drop).map_err(|error| RuntimeError::Image {
+            image: image.to_owned(),
+            class: match error {
+                ImageError::Unknown { .. } => ErrorClass::NotFound,
+                ImageError::BadName(_) | ImageError::Ambiguous { .. } => ErrorClass::Invalid,
+                _ => ErrorClass::Internal,
+            },
+            source: Box::new(error),
+        })
+    }
+
+    fn find_workspace(&self, path: &Path) -> Result<PathBuf, RuntimeError> {
+        let path = std::fs::create_dir_all(path)
+            .and_then(|()| std::fs::canonicalize(path))
+            .map_err(cannot_start)?;
+        if self.walls.is_some() {
+            native::check_workspace(&path, &self.options)?;
+        }
+        Ok(path)
+    }
 }
 
 impl Started {
     async fn ready(self, readiness: server::Readiness) -> Result<Self, RuntimeError> {
         match tokio::time::timeout(START_MAX, readiness.ready()).await {
-            Ok(Ok(())) => Ok(self),
+            Ok(Ok(())) => {
+                if let Some(enclosure) = self.enclosure.clone() {
+                    // Ahead of the first action, and off the path of whoever waits for us.
+                    tokio::task::spawn_blocking(move || enclosure.open());
+                }
+                Ok(self)
+            }
             Ok(Err(error)) => Err(cannot_start(error)),
             Err(_) => Err(RuntimeError::NotReady {
                 sandbox: self.id,
@@ -211,6 +277,8 @@ impl Started {
                     RecordedLifetime::KeptAlive { idle_timeout }
                 }
             },
+            image: self.image.clone(),
+            created: SystemTime::now(),
         };
         record.write(&self.directory).map_err(cannot_start)
     }
@@ -258,18 +326,11 @@ pub(super) async fn keep(
     }
 }
 
-/// A supervisor that was killed or told to end has left its control groups.
+/// A supervisor that was killed has left its control groups.
 pub(super) async fn forget_group(directory: &RunDirectory) {
-    let id = directory
-        .path()
-        .file_name()
-        .and_then(|name| name.to_str())
-        .map(str::to_owned);
-    let Some(id) = id.filter(|id| id.starts_with(native::NAME)) else {
-        return;
-    };
+    let path = directory.path().to_owned();
     // A panic there is logged by the runtime, and the directory goes all the same.
-    let _ = tokio::task::spawn_blocking(move || native::forget_group(&id)).await;
+    let _ = tokio::task::spawn_blocking(move || native::forget_group(&path)).await;
 }
 
 impl Fate {

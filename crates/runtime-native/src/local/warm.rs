@@ -109,7 +109,9 @@ impl WarmPool {
     }
 
     fn pick(&self, spec: &SandboxSpec) -> Option<Started> {
-        let fits = spec.workspace.is_none()
+        let fits = spec.id.is_none()
+            && spec.image.is_none()
+            && spec.workspace.is_none()
             && spec.environment.is_empty()
             && spec.no_change_timeout == self.shared.launcher.local.warm_no_change_timeout;
         let mut state = self.shared.state();

@@ -5,42 +5,44 @@
 //! pipe, and our own standard output to say on it that it is ready.
 
 use std::{
-    ffi::{CString, OsString},
-    fs::{self, File},
-    io,
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::{ffi::OsStringExt as _, fs::PermissionsExt as _, net::UnixListener},
-    },
+    ffi::OsString,
+    fs, io,
+    net::IpAddr,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    io::Errno,
-    pipe::{PipeFlags, pipe_with},
-    process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
-};
+use rustix::process::Pid;
 use zareba_confine::{
-    Bounds, Confined, Hooks, Identity, LaunchError, MemoryCap, Network, PathPolicy, Permissions,
-    Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
-    cgroup::{CgroupError, Demand, Group, Host, LeafLimits, Limits, OomScope},
-    drop_all_capabilities, launch,
+    Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
+    MemoryCap, Network, Policy, ReadBackError,
+    cgroup::{CgroupError, Demand, Group, Host, Limits},
+    network::{DNS_V4, DNS_V6},
+    reset_signals,
+};
+use zareba_image::{ImageError, ImageLease, ImageStore};
+use zareba_terminal::{Process, children, descendants};
+
+use super::{
+    Reachable,
+    described::Description,
+    disk::{DiskLimit, DiskWatch},
+    doorman::Doorman,
+    proxy::Proxy,
+    start::{Start, Started},
+    view::{self, Resolver, SystemMode, View, WorkspaceMode},
+    watch::Watch,
 };
 
-use super::view::{self, HOME, Places, USER, WORKSPACE, WorkspaceMode};
-
-/// Who the agent is inside.
+/// Who the agent is inside, among the programs of this machine and among those of an image,
+/// where everything belongs to root; without a single capability that is a name like any other.
 const UID_INSIDE: u32 = 1000;
+const UID_IN_IMAGE: u32 = 0;
 
 /// Users beyond those that directories and container managers give away by default: an escape
 /// lands on nobody, and two sandboxes share nothing.
 const UIDS_OUTSIDE: std::ops::Range<u32> = 2_000_300_000..2_147_000_000;
-
-/// Numbers of the executor's channels.
-const LISTEN_FD: i32 = 3;
-const KEY_FD: i32 = 4;
 
 /// What `/tmp` and `/dev/shm` may take.
 const TMP_CAP: MemoryCap = MemoryCap {
@@ -59,9 +61,6 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// inside comes from.
 const STAGE: &str = "/sys";
 
-/// Where programs are inside.
-const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /// What a supervisor is told.
 #[derive(Debug)]
 pub struct Supervision {
@@ -73,12 +72,16 @@ pub struct Supervision {
     pub socket: PathBuf,
     /// The executor's key.
     pub key: String,
+    /// The image whose files it has, and the store that it is in.
+    pub image: Option<(PathBuf, String)>,
     /// A directory of this machine to work in; `None` is an empty one.
     pub workspace: Option<PathBuf>,
     /// How it appears.
     pub mode: WorkspaceMode,
+    /// What may be done to the machine's programs and settings, as seen inside.
+    pub system: SystemMode,
     /// What can be reached over the network.
-    pub network: Network,
+    pub reachable: Reachable,
     /// What the sandbox may use.
     pub limits: Usage,
     /// Variables of the executor and its shells.
@@ -98,6 +101,8 @@ pub struct Usage {
     pub pids: u32,
     /// Thousandths of a processor.
     pub cpu_millis: u32,
+    /// What its changes to files may take, beside what it has in memory.
+    pub disk: DiskLimit,
 }
 
 /// Why there is no sandbox.
@@ -114,12 +119,18 @@ pub enum SuperviseError {
     /// A control group.
     #[error("cannot limit the sandbox")]
     Limit(#[from] CgroupError),
+    /// The image that it should have.
+    #[error("cannot use the image")]
+    Image(#[from] ImageError),
     /// The sandbox itself.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// What stands around it is not what was asked for.
+    #[error("the sandbox is not as strong as it should be")]
+    Weaker(#[from] ReadBackError),
 }
 
-trait Preparing<T> {
+pub(super) trait Preparing<T> {
     fn preparing(self, what: &'static str) -> Result<T, SuperviseError>;
 }
 
@@ -138,28 +149,44 @@ impl<T, E: Into<io::Error>> Preparing<T> for Result<T, E> {
 /// # Errors
 /// When a layer cannot be put in place; nothing is left then.
 pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
-    let identity = choose_identity();
-    let places =
-        make_places(&supervision.directory, identity).preparing("the sandbox's directories")?;
-    let entries = view::entries(
-        &places,
+    reset_signals().preparing("its signals")?;
+    let requests = EndRequests::take().preparing("its signals")?;
+    let (view, _lease) = find_view(&supervision)?;
+    let identity = choose_identity(&view);
+    let seen = view::see(&view::Request {
+        view: &view,
         identity,
-        supervision.workspace.as_deref(),
-        supervision.mode,
-    )
+        directory: &supervision.directory,
+        workspace: supervision.workspace.as_deref(),
+        mode: supervision.mode,
+        resolver: match supervision.reachable {
+            Reachable::Nothing => Resolver::None,
+            Reachable::Listed(_) => {
+                Resolver::At(&const { [IpAddr::V4(DNS_V4), IpAddr::V6(DNS_V6)] })
+            }
+            Reachable::Everything => Resolver::LikeTheMachine,
+        },
+    })
     .preparing("what the sandbox sees")?;
     let policy = Policy {
         hostname: "sandbox".to_owned(),
         identity,
         stage: PathBuf::from(STAGE),
-        entries,
+        root: seen.root,
+        entries: seen.entries,
         tmp: TMP_CAP,
         shm: SHM_CAP,
-        network: supervision.network,
+        network: match &supervision.reachable {
+            Reachable::Nothing => Network::None,
+            Reachable::Listed(rules) => Network::Filtered {
+                tcp_ports: rules.ports().into_iter().collect(),
+            },
+            Reachable::Everything => Network::Host,
+        },
     };
     let group = make_group(&supervision)?;
-    let ended = start(&supervision, &policy, &group)
-        .map(|confined| wait(&confined, supervision.lifeline.as_ref()));
+    let ended = run(&supervision, &view, &policy, &group, &requests);
+    drop(seen.lease);
     // Whatever happened, nothing of it stays.
     let _ = fs::remove_file(&supervision.socket);
     if group.is_available() {
@@ -169,7 +196,122 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     ended
 }
 
-fn choose_identity() -> Identity {
+/// Whose programs the sandbox has. An image must not be removed as long as the lease is held.
+fn find_view(supervision: &Supervision) -> Result<(View, Option<ImageLease>), SuperviseError> {
+    let Some((store, image)) = &supervision.image else {
+        let system = supervision.system;
+        return Ok((View::Machine { system }, None));
+    };
+    let image = ImageStore::open(store)?.find(image)?;
+    let lease = image.hold().preparing("the image")?;
+    let layers = image.layers;
+    Ok((View::Image { layers }, Some(lease)))
+}
+
+fn run(
+    supervision: &Supervision,
+    view: &View,
+    policy: &Policy,
+    group: &Group,
+    requests: &EndRequests,
+) -> Result<i32, SuperviseError> {
+    let disk = DiskWatch::begin(
+        &supervision.directory,
+        supervision.directory.join("layer"),
+        supervision.limits.disk,
+    )
+    .preparing("the watch over its files")?;
+    let Started {
+        mut confined,
+        key,
+        landlock,
+    } = Start {
+        supervision,
+        view,
+        policy,
+        group,
+    }
+    .start()?;
+    let attended = attend(supervision, policy, &mut confined, group, &landlock);
+    // Only now does the executor begin.
+    let attended = attended.and_then(|attended| {
+        key.send(&supervision.key).preparing("the executor's key")?;
+        Ok(attended)
+    });
+    let Attended {
+        executor,
+        doorman,
+        proxy: _proxy,
+    } = attended.inspect_err(|_| confined.end())?;
+    let watch = Watch {
+        confined: &confined,
+        group,
+        executor,
+        lifeline: supervision.lifeline.as_ref(),
+        requests,
+        disk,
+        doorman,
+    };
+    Ok(watch.until_the_end())
+}
+
+/// What a sandbox has beside itself.
+struct Attended {
+    /// Its executor's number outside.
+    executor: i32,
+    doorman: Option<Doorman>,
+    proxy: Option<Proxy>,
+}
+
+/// Reads back what stands around a sandbox, writes it down, and starts what serves it outside.
+/// The executor still waits for its key: the first process has no other child yet.
+fn attend(
+    supervision: &Supervision,
+    policy: &Policy,
+    confined: &mut Confined,
+    group: &Group,
+    landlock: &LandlockReport,
+) -> Result<Attended, SuperviseError> {
+    let executor = children(confined.pid).first().copied();
+    // Not every kernel keeps a list of children.
+    let executor = executor
+        .or_else(|| Some(descendants(confined.pid).first()?.id.pid))
+        .and_then(Pid::from_raw)
+        .ok_or(io::ErrorKind::NotFound)
+        .preparing("the executor")?;
+    let report = EnforcementReport::read(
+        executor,
+        Evidence {
+            policy,
+            landlock,
+            control_groups: group.report(),
+        },
+    )?;
+    let described = Process::read(confined.pid).and_then(|init| {
+        let description = Description {
+            init: init.id,
+            groups: group.directories(),
+            disk: supervision.limits.disk,
+            enforcement: serde_json::to_value(&report)?,
+        };
+        description.write(&supervision.directory)
+    });
+    described.preparing("the description of the sandbox")?;
+    let directory = &supervision.directory;
+    let doorman = confined.doorway.take();
+    let doorman = doorman.map(|doorway| Doorman::begin(directory, doorway));
+    let proxy = match (&supervision.reachable, confined.network.take()) {
+        (Reachable::Listed(rules), Some(sockets)) => Some(Proxy::start(directory, sockets, rules)),
+        _ => None,
+    };
+    Ok(Attended {
+        executor: executor.as_raw_nonzero().get(),
+        doorman: doorman.transpose().preparing("the way in")?,
+        proxy: proxy.transpose().preparing("the way out")?,
+    })
+}
+
+fn choose_identity(view: &View) -> Identity {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let (uid_outside, gid_outside) = if uid.is_root() {
         let own = rand::random_range(UIDS_OUTSIDE);
@@ -177,34 +319,16 @@ fn choose_identity() -> Identity {
     } else {
         (uid.as_raw(), gid.as_raw())
     };
+    let inside = match view {
+        View::Machine { .. } => UID_INSIDE,
+        View::Image { .. } => UID_IN_IMAGE,
+    };
     Identity {
-        uid_inside: UID_INSIDE,
-        gid_inside: UID_INSIDE,
+        uid_inside: inside,
+        gid_inside: inside,
         uid_outside,
         gid_outside,
     }
-}
-
-/// The sandbox's user must reach its layers, and nothing else of ours.
-fn make_places(directory: &Path, identity: Identity) -> io::Result<Places> {
-    let make = |name: &str| {
-        let path = directory.join(name);
-        fs::create_dir(&path)?;
-        std::os::unix::fs::chown(
-            &path,
-            Some(identity.uid_outside),
-            Some(identity.gid_outside),
-        )?;
-        Ok::<_, io::Error>(path)
-    };
-    let places = Places {
-        files: make("files")?,
-        layer: make("layer")?,
-        empty: make("empty")?,
-    };
-    make("layer/upper")?;
-    make("layer/work")?;
-    Ok(places)
 }
 
 fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
@@ -212,6 +336,7 @@ fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
         memory_bytes,
         pids,
         cpu_millis,
+        disk: _,
     } = supervision.limits;
     let limits = Limits {
         memory_bytes: Some(memory_bytes),
@@ -229,210 +354,21 @@ fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
 }
 
 /// Kills and removes what is left of a sandbox's control groups, when its supervisor could not.
-pub(crate) fn forget_group(id: &str) {
+pub(crate) fn forget_group(directory: &Path) {
     let Ok(host) = Host::detect() else { return };
-    let Ok(Some(group)) = Group::open(&host, id) else {
-        return;
+    let found = match Description::read(directory) {
+        Some(description) => Group::open_at(&host, &description.groups),
+        // Killed before it had written anything down.
+        None => {
+            let name = directory.file_name().and_then(|name| name.to_str());
+            Group::open(&host, name.unwrap_or_default())
+        }
     };
+    let Ok(Some(group)) = found else { return };
     let removed = group
         .kill(END_WITHIN)
         .and_then(|()| group.remove(END_WITHIN));
     if let Err(error) = removed {
-        tracing::warn!(sandbox = id, %error, "cannot remove a sandbox's control groups");
-    }
-}
-
-fn start(
-    supervision: &Supervision,
-    policy: &Policy,
-    group: &Group,
-) -> Result<Confined, SuperviseError> {
-    let leaf = group.leaf(
-        "all",
-        &LeafLimits {
-            memory_bytes: None,
-            pids: None,
-            oom: OomScope::OneProcess,
-        },
-    )?;
-    let program = program(supervision)?;
-    let filter = SeccompProfile::builtin(Permissions {
-        debugging: false,
-        user_namespaces: false,
-    })
-    .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))?;
-    let executable = program
-        .executable
-        .as_fd()
-        .try_clone_to_owned()
-        .preparing("our own program")?;
-    let restrict = move || {
-        let failed = |step, errno: Option<i32>| RestrictError {
-            step,
-            errno: errno.unwrap_or(0),
-        };
-        limits_of_each()
-            .apply()
-            .map_err(|error| failed(Step::ResourceLimits, error.raw_os_error()))?;
-        drop_all_capabilities()
-            .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
-        let rules = Ruleset::prepare(&paths())
-            .and_then(|rules| rules.allow_program(executable.as_fd()))
-            .and_then(Ruleset::enforce);
-        // Enforced in full at the ABI of this kernel, or this is an error.
-        let _report = rules.map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
-        filter
-            .install()
-            .map_err(|error| failed(Step::Seccomp, error.raw_os_error()))
-    };
-    let admit = |pid: i32| match Pid::from_raw(pid) {
-        Some(pid) => leaf.attach(pid).map_err(io::Error::other),
-        None => Err(io::ErrorKind::InvalidInput.into()),
-    };
-    Ok(launch(
-        policy,
-        program,
-        &Hooks {
-            admit: &admit,
-            restrict: &restrict,
-        },
-    )?)
-}
-
-/// Our own program, as the executor inside.
-fn program(supervision: &Supervision) -> Result<Program, SuperviseError> {
-    let executable = File::open("/proc/self/exe").preparing("our own program")?;
-    let _ = fs::remove_file(&supervision.socket);
-    let listener = UnixListener::bind(&supervision.socket).preparing("the executor's socket")?;
-    fs::set_permissions(&supervision.socket, fs::Permissions::from_mode(0o600))
-        .preparing("the executor's socket")?;
-    let (key, write_key) = pipe_with(PipeFlags::CLOEXEC).preparing("the executor's key")?;
-    rustix::io::write(&write_key, supervision.key.as_bytes()).preparing("the executor's key")?;
-    let mut arguments: Vec<OsString> = [
-        "zareba",
-        "executor",
-        "--working-dir",
-        WORKSPACE,
-        "--no-enable-browser",
-    ]
-    .map(OsString::from)
-    .to_vec();
-    let channels = [
-        ("--listen-fd", LISTEN_FD.to_string()),
-        ("--key-fd", KEY_FD.to_string()),
-        ("--ready-fd", "1".to_owned()),
-        ("--username", USER.to_owned()),
-    ];
-    for (flag, value) in channels {
-        arguments.extend([OsString::from(flag), OsString::from(value)]);
-    }
-    arguments.extend(supervision.arguments.iter().cloned());
-    let environment = [("PATH", SEARCH_PATH), ("HOME", HOME), ("LANG", "C.UTF-8")]
-        .map(|(name, value)| (OsString::from(name), OsString::from(value)))
-        .into_iter()
-        .chain(supervision.environment.iter().cloned())
-        .map(|(mut name, value)| {
-            name.push("=");
-            name.push(value);
-            name
-        });
-    Ok(Program {
-        executable: executable.into(),
-        arguments: c_strings(arguments).preparing("the executor's arguments")?,
-        environment: c_strings(environment).preparing("the executor's environment")?,
-        directory: WORKSPACE.into(),
-        descriptors: vec![(listener.into(), LISTEN_FD), (key, KEY_FD)],
-    })
-}
-
-fn c_strings(strings: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
-    strings
-        .into_iter()
-        .map(|string| Ok(CString::new(string.into_vec())?))
-        .collect()
-}
-
-/// A floor that holds also where there are no control groups.
-fn limits_of_each() -> ResourceLimits {
-    ResourceLimits {
-        open_files: Bounds {
-            soft: 4096,
-            hard: 4096,
-        },
-        processes: Some(Bounds::fixed(2048)),
-        file_bytes: None,
-        stack_bytes: Bounds {
-            soft: 8 * 1024 * 1024,
-            hard: 64 * 1024 * 1024,
-        },
-        locked_bytes: Bounds::fixed(64 * 1024),
-        pending_signals: Bounds::fixed(4096),
-        message_queue_bytes: Bounds::fixed(800 * 1024),
-    }
-}
-
-/// What may be opened inside, beyond what the mounts say already.
-fn paths() -> PathPolicy {
-    let there = |paths: &[&str]| {
-        paths
-            .iter()
-            .map(PathBuf::from)
-            .filter(|path| path.exists())
-            .collect()
-    };
-    PathPolicy {
-        read_only: there(&["/"]),
-        read_write: there(&[WORKSPACE, HOME, "/tmp", "/var", "/run", "/dev", "/proc"]),
-        execute: there(&[
-            "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", WORKSPACE,
-            HOME, "/tmp", "/var",
-        ]),
-        tcp: None,
-        reach: Reach::Inside,
-    }
-}
-
-/// Waits for the end of the sandbox, or for nobody to want it any more.
-fn wait(confined: &Confined, lifeline: Option<&OwnedFd>) -> i32 {
-    let mut wanted = lifeline;
-    loop {
-        let mut fds = vec![PollFd::new(&confined.pidfd, PollFlags::IN)];
-        fds.extend(wanted.map(|lifeline| PollFd::new(lifeline, PollFlags::IN)));
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            Err(_) => {
-                let _ = pidfd_send_signal(&confined.pidfd, Signal::KILL);
-                return reap(confined);
-            }
-        }
-        let ended = !fds[0].revents().is_empty();
-        let stirred = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-        if let Some(lifeline) = wanted.filter(|_| stirred)
-            && has_ended(lifeline)
-        {
-            wanted = None;
-            let _ = pidfd_send_signal(&confined.pidfd, Signal::KILL);
-        }
-        if ended {
-            return reap(confined);
-        }
-    }
-}
-
-/// What is written to a lifeline means nothing.
-fn has_ended(lifeline: &OwnedFd) -> bool {
-    !matches!(
-        rustix::io::read(lifeline, &mut [0; 256]),
-        Ok(1..) | Err(Errno::INTR | Errno::AGAIN)
-    )
-}
-
-fn reap(confined: &Confined) -> i32 {
-    match waitid(WaitId::PidFd(confined.pidfd.as_fd()), WaitIdOptions::EXITED) {
-        Ok(Some(status)) => status
-            .exit_status()
-            .unwrap_or(128 + status.terminating_signal().unwrap_or(0)),
-        Ok(None) | Err(_) => 1,
+        tracing::warn!(sandbox = group.id(), %error, "cannot remove a sandbox's control groups");
     }
 }

@@ -1,15 +1,30 @@
-//! What a sandbox sees: the tools of this machine, an identity, a home and a workspace.
+//! What a sandbox sees: the tools of this machine or of an image, an identity, a home and a
+//! workspace.
 //!
 //! Only what is listed here exists inside. Homes, `/run`, `/var`, `/sys`, sockets, keys and our
-//! own state are not hidden: they are not there.
+//! own state are not hidden: they are not there (NS-4). System directories appear as overlays in
+//! either mode, for one more reason than copying on write: a socket or a pipe that lies below an
+//! overlay is another one inside, with nobody at its other end, whereas through a bind it is the
+//! very same.
+
+mod generated;
+mod image;
+mod machine;
+mod places;
+mod secrets;
+mod skeleton;
+mod workspace;
 
 use std::{
-    fs, io,
-    os::unix::fs::PermissionsExt as _,
+    fs::{self, File},
+    io,
+    net::IpAddr,
     path::{Path, PathBuf},
 };
 
-use zareba_confine::{Access, Entry, EntryKind, Identity, MemoryCap, Ownership};
+use zareba_confine::{Entry, EntryKind, Identity, MemoryCap, Ownership, Root};
+
+pub use workspace::WorkspaceMode;
 
 /// The name of the sandbox's user.
 pub(crate) const USER: &str = "agent";
@@ -20,10 +35,9 @@ pub(crate) const HOME: &str = "/home/agent";
 /// Where it works.
 pub(crate) const WORKSPACE: &str = "/workspace";
 
-/// Directories with programs, libraries and their settings.
-const SYSTEM: [&str; 9] = [
-    "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
-];
+/// Where the executor keeps what it needs, on the disk and not in memory: whole outputs are
+/// large.
+pub(crate) const STATE: &str = "/run/zareba";
 
 /// What a home may take.
 const HOME_CAP: MemoryCap = MemoryCap {
@@ -37,75 +51,85 @@ const SMALL_CAP: MemoryCap = MemoryCap {
     inodes: 10_000,
 };
 
-/// How a directory of this machine appears as the workspace.
+/// Whose programs, libraries and settings a sandbox has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// This machine's.
+    Machine {
+        /// What may be done to them.
+        system: SystemMode,
+    },
+    /// Those of an image, which are all that there is; they can be changed, inside.
+    Image {
+        /// Its layers as directories, the top one first.
+        layers: Vec<PathBuf>,
+    },
+}
+
+/// What may be done to the machine's programs, libraries and settings, as seen inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkspaceMode {
-    /// Changes stay in the sandbox, and go with it.
+pub enum SystemMode {
+    /// Files can be added, replaced and removed. Changes stay in the sandbox, and go with it.
     CopyOnWrite,
-    /// Changes reach the directory itself.
-    ReadWrite,
-    /// There are none.
+    /// Nothing.
     ReadOnly,
 }
 
-/// The directories of one sandbox outside.
-#[derive(Debug)]
-pub(crate) struct Places {
-    /// Where its generated files are.
-    pub(crate) files: PathBuf,
-    /// Where changes to the workspace go.
-    pub(crate) layer: PathBuf,
-    /// An empty directory.
-    pub(crate) empty: PathBuf,
+/// Who answers questions for addresses of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolver<'a> {
+    /// Nobody.
+    None,
+    /// Servers at these addresses.
+    At(&'a [IpAddr]),
+    /// Those that answer this machine.
+    LikeTheMachine,
 }
 
-/// Everything that exists inside.
-pub(crate) fn entries(
-    places: &Places,
-    identity: Identity,
-    workspace: Option<&Path>,
-    mode: WorkspaceMode,
-) -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    for path in SYSTEM.map(Path::new) {
-        entries.extend(system(path)?);
-    }
-    for (name, text) in identity_files(identity) {
-        let inside = Path::new("/etc").join(name);
-        // A file can be covered only where there is one.
-        if fs::symlink_metadata(&inside).is_ok_and(|found| found.is_file()) {
-            let source = places.files.join(name);
-            fs::write(&source, text)?;
-            // Whatever mask we were started with, it must be readable inside.
-            fs::set_permissions(&source, fs::Permissions::from_mode(0o644))?;
-            entries.push(entry(&inside, read_only(&source)));
-        }
-    }
-    for path in ["/var", "/run"] {
-        entries.push(entry(
-            path,
-            EntryKind::Memory {
-                cap: SMALL_CAP,
-                mode: 0o755,
-            },
-        ));
-    }
-    entries.push(entry(
-        "/var/tmp",
-        EntryKind::Memory {
-            cap: SMALL_CAP,
-            mode: 0o1777,
-        },
-    ));
-    entries.push(entry(
-        HOME,
-        EntryKind::Memory {
-            cap: HOME_CAP,
-            mode: 0o700,
-        },
-    ));
-    entries.push(entry(WORKSPACE, workspace_kind(places, workspace, mode)?));
-    Ok(entries)
+/// What a sandbox shall see.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// Whose programs it has.
+    pub(crate) view: &'a View,
+    /// Who it is.
+    pub(crate) identity: Identity,
+    /// Its private directory outside, which is there and is ours.
+    pub(crate) directory: &'a Path,
+    /// A directory of this machine to work in; `None` is an empty one.
+    pub(crate) workspace: Option<&'a Path>,
+    /// How that appears.
+    pub(crate) mode: WorkspaceMode,
+    /// Who answers for names.
+    pub(crate) resolver: Resolver<'a>,
+}
+
+/// What is put into its policy.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The root itself.
+    pub(crate) root: Root,
+    /// Everything in it.
+    pub(crate) entries: Vec<Entry>,
+    /// Held as long as the sandbox is there: others may not remove what it stands on.
+    pub(crate) lease: Option<File>,
+}
+
+/// Makes the directories and files of a sandbox outside, and says what is where inside.
+pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
+    let places = places::Places::make(request.directory, request.identity)?;
+    let mut seen = match request.view {
+        View::Machine { system } => machine::see(&places, request, *system)?,
+        View::Image { layers } => image::see(&places, request, layers)?,
+    };
+    seen.entries.push(memory("/run", SMALL_CAP, 0o755));
+    seen.entries.push(entry(STATE, places.state()?));
+    seen.entries.push(memory(HOME, HOME_CAP, 0o700));
+    seen.entries.extend(workspace::entries(
+        &places,
+        request.workspace,
+        request.mode,
+    )?);
+    Ok(seen)
 }
 
 fn entry(inside: impl AsRef<Path>, kind: EntryKind) -> Entry {
@@ -115,93 +139,20 @@ fn entry(inside: impl AsRef<Path>, kind: EntryKind) -> Entry {
     }
 }
 
-fn read_only(source: &Path) -> EntryKind {
-    EntryKind::Bind {
-        source: source.to_owned(),
-        access: Access::ReadOnly,
-        owner: Ownership::AsItIs,
-    }
+fn memory(inside: &str, cap: MemoryCap, mode: u32) -> Entry {
+    entry(inside, EntryKind::Memory { cap, mode })
 }
 
-/// A system directory, or the link that it is on a merged system.
-fn system(path: &Path) -> io::Result<Option<Entry>> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found?,
-    };
-    if found.is_symlink() {
-        return Ok(Some(entry(
-            path,
-            EntryKind::Link {
-                target: fs::read_link(path)?,
-            },
-        )));
-    }
-    Ok(found.is_dir().then(|| entry(path, read_only(path))))
-}
-
-/// Who is who inside, in the words of the user database.
-fn identity_files(identity: Identity) -> [(&'static str, String); 5] {
-    let Identity {
-        uid_inside: uid,
-        gid_inside: gid,
-        ..
-    } = identity;
-    [
-        (
-            "passwd",
-            format!(
-                "root:x:0:0:root:/root:/bin/sh\n{USER}:x:{uid}:{gid}::{HOME}:/bin/bash\n\
-                 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-            ),
-        ),
-        (
-            "group",
-            format!("root:x:0:\n{USER}:x:{gid}:\nnogroup:x:65534:\n"),
-        ),
-        (
-            "hosts",
-            "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n".to_owned(),
-        ),
-        ("hostname", "sandbox\n".to_owned()),
-        ("resolv.conf", "# This sandbox has no network.\n".to_owned()),
-    ]
-}
-
-fn workspace_kind(
-    places: &Places,
-    workspace: Option<&Path>,
-    mode: WorkspaceMode,
-) -> io::Result<EntryKind> {
-    let Some(source) = workspace else {
-        return overlay(places, &places.empty);
-    };
-    let access = match mode {
-        WorkspaceMode::CopyOnWrite => return overlay(places, source),
-        WorkspaceMode::ReadWrite => Access::ReadWrite,
-        WorkspaceMode::ReadOnly => Access::ReadOnly,
-    };
-    Ok(EntryKind::Bind {
-        source: source.to_owned(),
-        access,
-        owner: owner_of(source)?,
-    })
-}
-
-fn overlay(places: &Places, lower: &Path) -> io::Result<EntryKind> {
-    Ok(EntryKind::Overlay {
-        lower: vec![lower.to_owned()],
-        layer: places.layer.clone(),
-        owner: owner_of(lower)?,
-    })
-}
-
-/// The workspace is the agent's, whoever's it is outside. Without root that is ourselves anyway.
-fn owner_of(source: &Path) -> io::Result<Ownership> {
+/// Files of whoever owns a directory shall be the sandbox's own. Without root that is ourselves
+/// anyway.
+fn owned_alike(path: &Path) -> io::Result<Ownership> {
     use std::os::unix::fs::MetadataExt as _;
-    let found = fs::metadata(source)?;
+    let found = fs::metadata(path)?;
     Ok(Ownership::Mapped {
         uid: found.uid(),
         gid: found.gid(),
     })
 }
+
+#[cfg(test)]
+mod view_tests;

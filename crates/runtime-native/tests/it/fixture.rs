@@ -4,13 +4,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use zareba_confine::Network;
 use zareba_executor::{FileScope, Linting};
-use zareba_protocol::{Action, ObservationKind, RunCommand, RuntimeStatus};
+use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand, RuntimeStatus, ShellName};
 use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
 use zareba_runtime_native::{
-    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime, Usage,
-    VariableStore, Walls, WorkspaceMode,
+    CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
+    ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
 };
 use zareba_testkit::{conformance::Backend, traces};
 
@@ -59,6 +58,7 @@ pub(crate) fn state() -> Arc<TempDir> {
 pub(crate) fn options(state: &TempDir) -> NativeOptions {
     NativeOptions {
         state_dir: state.path().to_owned(),
+        images: state.path().join("images"),
         environment: std::env::vars_os().collect(),
         shell: None,
         scope: FileScope::WholeFilesystem,
@@ -98,15 +98,24 @@ pub(crate) fn local() -> Fixture<LocalRuntime> {
 
 /// The sandbox, with a workspace whose changes reach the machine.
 pub(crate) fn native() -> Fixture<NativeRuntime> {
-    native_with(Walls {
+    native_with(walls())
+}
+
+pub(crate) fn walls() -> Walls {
+    Walls {
         workspace: WorkspaceMode::ReadWrite,
-        network: Network::None,
+        system: SystemMode::CopyOnWrite,
+        network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: 512 * 1024 * 1024,
             pids: 256,
             cpu_millis: 2000,
+            disk: DiskLimit {
+                bytes: 1024 * 1024 * 1024,
+                inodes: 100_000,
+            },
         },
-    })
+    }
 }
 
 pub(crate) fn native_with(walls: Walls) -> Fixture<NativeRuntime> {
@@ -117,6 +126,8 @@ pub(crate) fn native_with(walls: Walls) -> Fixture<NativeRuntime> {
 
 pub(crate) fn spec() -> SandboxSpec {
     SandboxSpec {
+        id: None,
+        image: None,
         workspace: None,
         environment: Vec::new(),
         no_change_timeout: SILENCE,
@@ -145,8 +156,23 @@ pub(crate) async fn told(statuses: &mut mpsc::Receiver<RuntimeStatus>, wanted: R
 
 /// The output of a command that must succeed.
 pub(crate) async fn output(sandbox: &dyn Sandbox, command: &str) -> String {
-    let action = Action::Run(RunCommand::new(command));
-    let answer = sandbox.run_action(action.into()).await.unwrap();
+    output_of(
+        sandbox,
+        command,
+        Action::Run(RunCommand::new(command)).into(),
+    )
+    .await
+}
+
+/// The same in another shell.
+pub(crate) async fn output_in(sandbox: &dyn Sandbox, shell: &str, command: &str) -> String {
+    let shell = ShellName::new(shell).unwrap();
+    let action = ActionEvent::from(Action::Run(RunCommand::new(command))).with_shell(shell);
+    output_of(sandbox, command, action).await
+}
+
+async fn output_of(sandbox: &dyn Sandbox, command: &str, action: ActionEvent) -> String {
+    let answer = sandbox.run_action(action).await.unwrap();
     let observation = answer.observation;
     match &observation.kind {
         ObservationKind::Run(output) if output.metadata.exit_code == 0 => observation.content,

@@ -10,7 +10,12 @@
 
 mod cli;
 mod fixture;
+mod images;
 mod kept;
+mod limits;
 mod local;
 mod native;
+mod network;
+mod paused;
+mod programs;
 mod warm;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
-use zareba_confine::Network;
 use zareba_protocol::{Action, ErrorClass, ObservationKind, RunCommand};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, Sandbox, SandboxSpec, Support};
-use zareba_runtime_native::{NativeRuntime, Usage, Walls, WorkspaceMode};
+use zareba_runtime_native::{
+    DiskLimit, NativeRuntime, Reachable, SystemMode, Usage, Walls, WorkspaceMode,
+};
 
 use crate::fixture::{self, Fixture, output, spec};
 
@@ -18,11 +19,16 @@ zareba_testkit::conformance_suite!(make);
 
 const WALLS: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
-    network: Network::None,
+    system: SystemMode::CopyOnWrite,
+    network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: 256 * 1024 * 1024,
         pids: 64,
         cpu_millis: 1000,
+        disk: DiskLimit {
+            bytes: 1024 * 1024 * 1024,
+            inodes: 100_000,
+        },
     },
 };
 
@@ -56,7 +62,11 @@ fn supervisor_of(id: &str) -> Pid {
 
 /// A sandbox in which every command must fail with a status other than 0.
 async fn refuses(commands: &[&str]) {
-    let fixture = fixture::native_with(WALLS);
+    refuses_behind(WALLS, commands).await;
+}
+
+async fn refuses_behind(walls: Walls, commands: &[&str]) {
+    let fixture = fixture::native_with(walls);
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
     for command in commands {
         let (status, shown) = attempt(&*sandbox, command).await;
@@ -79,7 +89,7 @@ async fn shows(command: &str, expected: &str) {
 async fn it_promises_walls() {
     let expected = Capabilities {
         isolation: Isolation::Namespaces,
-        pause: Support::No,
+        pause: Support::Yes,
         checkpoint: Support::No,
         attach: Support::Yes,
     };
@@ -111,21 +121,66 @@ async fn ns4_nothing_of_the_machine_is_there_but_its_tools() {
             }
             names.retain(|name| !matches!(*name, "opt" | "sbin" | "lib" | "bin") || std::fs::symlink_metadata(format!("/{name}")).is_ok());
             names.sort_unstable();
-            format!("{} /home:\nagent\n\n/run:\n\n/var/tmp:", names.join(" "))
+            format!("{} /home:\nagent\n\n/run:\nzareba\n\n/var/tmp:", names.join(" "))
         },
     )
     .await;
 }
 
 #[tokio::test]
-async fn ns3_system_files_can_be_neither_changed_nor_replaced() {
-    refuses(&[
+async fn ns3_read_only_system_files_can_be_neither_changed_nor_replaced() {
+    let walls = Walls {
+        system: SystemMode::ReadOnly,
+        ..WALLS
+    };
+    let attempts = [
         "touch /usr/bin/x",
         "echo evil > /etc/profile",
         "rm -f /usr/bin/env",
         "mkdir /new",
         "mv /usr/bin/env /tmp/",
         "ln -sf /tmp/x /bin",
+        "echo 1 > /proc/sys/kernel/printk",
+    ];
+    refuses_behind(walls, &attempts).await;
+}
+
+#[tokio::test]
+async fn system_files_can_be_added_and_replaced_and_the_machine_does_not_change() {
+    let name = format!("zareba-test-{}", std::process::id());
+    let fixture = fixture::native_with(WALLS);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let install = format!(
+        "printf '#!/bin/sh\\necho installed\\n' > /usr/local/bin/{name} && chmod +x /usr/local/bin/{name} && {name}"
+    );
+    assert_eq!(output(&*sandbox, &install).await, "installed");
+    let replace = "rm -f /usr/bin/env && echo replaced > /usr/bin/env && cat /usr/bin/env; rm -f /etc/profile; ls /etc/profile 2>&1";
+    let (_, shown) = attempt(&*sandbox, replace).await;
+    assert!(shown.starts_with("replaced\n"), "{shown}");
+    assert!(shown.contains("No such file"), "{shown}");
+    assert!(!Path::new("/usr/local/bin").join(&name).exists());
+    assert!(std::fs::metadata("/usr/bin/env").unwrap().len() > 100);
+    assert!(Path::new("/etc/profile").exists());
+    // Another sandbox sees nothing of it, either.
+    let other = fixture.runtime.create(spec()).await.unwrap();
+    let (status, shown) = attempt(&*other, &name).await;
+    assert_eq!(status, 127, "{shown}");
+    sandbox.close().await.unwrap();
+    other.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn ns3_what_belongs_to_root_cannot_be_written_in_place_nor_read_when_it_is_secret() {
+    refuses(&[
+        "echo evil >> /usr/bin/env",
+        "echo evil >> /etc/profile",
+        "cat /etc/shadow",
+        "cp /etc/shadow /tmp/",
+        "mv /etc/shadow /etc/s && cat /etc/s",
+        "ln /etc/shadow /etc/s && cat /etc/s",
+        "chmod 644 /etc/shadow",
+        "mkdir /new",
         "echo 1 > /proc/sys/kernel/printk",
     ])
     .await;

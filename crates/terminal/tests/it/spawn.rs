@@ -8,7 +8,8 @@ use std::{
     path::Path,
 };
 
-use zareba_terminal::{Credentials, ExitReason, ExtraFd, Pty, Spawn, SpawnError};
+use tokio::net::unix::pipe::Receiver;
+use zareba_terminal::{Credentials, ExitReason, ExtraFd, PipedInput, Pty, Spawn, SpawnError};
 
 use crate::{SIZE, screen, script, see};
 
@@ -183,4 +184,72 @@ async fn an_extra_descriptor_works_in_both_directions() {
     let mut text = String::new();
     File::from(reader).read_to_string(&mut text).unwrap();
     assert_eq!(text, "through the pipe\n");
+}
+
+/// All that comes out of a pipe until everybody has closed it.
+async fn drained(pipe: Receiver) -> String {
+    let (mut text, mut chunk) = (Vec::new(), [0; 1024]);
+    loop {
+        pipe.readable().await.unwrap();
+        match pipe.try_read(&mut chunk) {
+            Ok(0) => return String::from_utf8(text).unwrap(),
+            Ok(length) => text.extend_from_slice(&chunk[..length]),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_on_pipes_leads_a_session_without_a_terminal() {
+    // Fields behind the name: group, session, terminal.
+    let text = "set -- $(cut -d' ' -f5- /proc/$$/stat); echo $(($1 == $$)) $(($2 == $$)) $3; \
+                cat; echo err >&2; exit 3";
+    let (mut child, pipes) = script(text).on_pipes(PipedInput::Open).unwrap();
+    let stdin = pipes.stdin.unwrap();
+    stdin.writable().await.unwrap();
+    assert_eq!(stdin.try_write(b"typed\n").unwrap(), 6);
+    drop(stdin);
+    assert_eq!(drained(pipes.stdout).await, "1 1 0\ntyped\n");
+    assert_eq!(drained(pipes.stderr).await, "err\n");
+    assert_eq!(child.wait().await.unwrap(), ExitReason::Code(3));
+}
+
+#[tokio::test]
+async fn a_program_without_input_finds_its_end() {
+    let (mut child, pipes) = script("cat; ls /proc/$$/fd | tr '\\n' ' '")
+        .on_pipes(PipedInput::Empty)
+        .unwrap();
+    assert!(pipes.stdin.is_none());
+    // The shell's own descriptors and nothing of ours.
+    assert_eq!(drained(pipes.stdout).await, "0 1 2 ");
+    assert_eq!(child.wait().await.unwrap(), ExitReason::Code(0));
+}
+
+#[tokio::test]
+async fn a_signal_reaches_the_whole_group_until_the_program_is_waited_for() {
+    let (mut child, pipes) = script("sleep 1000 & echo; wait")
+        .on_pipes(PipedInput::Empty)
+        .unwrap();
+    pipes.stdout.readable().await.unwrap();
+    child.signal_group(rustix::process::Signal::TERM);
+    // Both held the pipe.
+    assert_eq!(drained(pipes.stdout).await, "\n");
+    assert_eq!(child.wait().await.unwrap(), ExitReason::Signal(15));
+    child.signal_group(rustix::process::Signal::TERM);
+}
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn another_user_can_open_its_pipes_by_name() {
+    let mut spawn = script("id -u; echo err >/dev/stderr; cat /dev/stdin");
+    spawn.credentials = Some(Credentials {
+        uid: 65_534,
+        gid: 65_534,
+        groups: vec![65_534],
+    });
+    let (mut child, pipes) = spawn.on_pipes(PipedInput::Open).unwrap();
+    drop(pipes.stdin);
+    assert_eq!(drained(pipes.stdout).await, "65534\n");
+    assert_eq!(drained(pipes.stderr).await, "err\n");
+    assert_eq!(child.wait().await.unwrap(), ExitReason::Code(0));
 }

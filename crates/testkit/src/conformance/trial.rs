@@ -63,6 +63,8 @@ impl Trial {
     /// An empty workspace, and our mark.
     pub(super) fn spec(&self) -> SandboxSpec {
         SandboxSpec {
+            id: None,
+            image: None,
             workspace: None,
             environment: vec![("CONFORMANCE_MARK".to_owned(), self.mark.clone())],
             no_change_timeout: SILENCE,

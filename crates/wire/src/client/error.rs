@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use zareba_protocol::ErrorClass;
 
-use crate::Endpoint;
+use crate::{Endpoint, program::StartProgramError};
 
 /// Why an executor gave no answer, or not the one that was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,9 @@ pub enum ClientError {
         /// Its `detail`, or nothing.
         detail: String,
     },
+    /// The program could not be started.
+    #[error(transparent)]
+    Program(StartProgramError),
     /// The answer is not what the contract says.
     #[error("the executor's answer makes no sense: {problem}")]
     InvalidAnswer {
@@ -65,6 +68,7 @@ impl ClientError {
             Self::Connect { .. } | Self::Disconnected { .. } => ErrorClass::Disconnected,
             Self::Timeout { .. } => ErrorClass::Timeout,
             Self::Refused { status, detail } => class_of(status_behind(*status, detail)),
+            Self::Program(error) => error.class(),
             Self::InvalidRequest { .. } => ErrorClass::Invalid,
             Self::InvalidAnswer { .. } | Self::AnswerTooLarge { .. } => ErrorClass::Internal,
         }
@@ -74,7 +78,7 @@ impl ClientError {
     /// false is it safe to send an action again.
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::Connect { .. } | Self::InvalidRequest { .. } => false,
+            Self::Connect { .. } | Self::InvalidRequest { .. } | Self::Program(_) => false,
             Self::Refused { status, .. } => *status >= 500 && *status != 503,
             Self::Disconnected { .. }
             | Self::Timeout { .. }

@@ -206,7 +206,7 @@ where
         .await
         .map_err(io::Error::other)?;
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "connection to the executor ended");
         }
     });

@@ -3,7 +3,8 @@
 //!
 //! One task runs the loop and owns all connection tasks, one per connection; nothing else is
 //! spawned. At shutdown it stops accepting, asks every connection to finish its request, and
-//! aborts those that have not done so when the drain deadline passes.
+//! aborts those that have not done so when the drain deadline passes. A connection that was
+//! taken over for something else than HTTP stays in its task, and ends when draining begins.
 
 use std::{
     collections::HashMap,
@@ -12,6 +13,7 @@ use std::{
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr},
+    os::fd::AsFd,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -19,11 +21,11 @@ use std::{
 
 use axum::body::Body;
 use http::{Request, Response};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn, upgrade::OnUpgrade};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinSet,
 };
 
@@ -31,6 +33,7 @@ use super::{
     limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, LIVENESS_RESERVE, ServerLimits},
     listener::{Accepted, Listener},
     stall::StallGuard,
+    takeover::{RawConnection, Takeover},
 };
 
 /// How long the loop leaves the listener alone when the system is out of descriptors or memory.
@@ -208,40 +211,81 @@ impl Talk {
         }
     }
 
-    async fn run<I, R>(mut self, io: I, responder: Arc<R>)
+    async fn run<I, R>(self, io: I, responder: Arc<R>)
     where
-        I: AsyncRead + AsyncWrite + Unpin + Send,
+        I: AsyncRead + AsyncWrite + Unpin + Send + AsFd + 'static,
         R: Respond,
     {
-        let admission = self.place.admission;
-        let service = service_fn(move |request| {
-            let responder = Arc::clone(&responder);
-            async move { Ok::<_, Infallible>(responder.respond(request, admission).await) }
+        let Self {
+            place,
+            limits,
+            mut draining,
+        } = self;
+        let admission = place.admission;
+        let (successor, mut taken_over) = mpsc::channel(1);
+        let service = service_fn(move |mut request| {
+            let (responder, successor) = (Arc::clone(&responder), successor.clone());
+            async move {
+                let upgrade = hyper::upgrade::on(&mut request);
+                let mut response = responder.respond(request, admission).await;
+                if let Some(takeover) = response.extensions_mut().remove::<Takeover>() {
+                    // HTTP ends with this answer, so that there is one at most.
+                    let _ = successor.try_send((takeover, upgrade));
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
-        let io = TokioIo::new(StallGuard::new(io, self.limits.write_stall));
+        let io = TokioIo::new(StallGuard::new(io, limits.write_stall));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(self.limits.header_timeout)
+                .header_read_timeout(limits.header_timeout)
                 .max_header_size(HEADER_BYTES_MAX)
                 .max_buf_size(CONNECTION_BUFFER_BYTES)
                 .serve_connection(io, service)
+                .with_upgrades()
         );
-        let drain_begins = async {
+        let mut drain_begins = pin!(async {
             // The value is a lock, which must not be held across an await. An error means that
             // the loop is gone, and then it is time to go as well.
-            drop(self.draining.wait_for(|draining| *draining).await);
-        };
+            drop(draining.wait_for(|draining| *draining).await);
+        });
         let outcome = tokio::select! {
             outcome = connection.as_mut() => outcome,
-            () = drain_begins => {
+            () = drain_begins.as_mut() => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                let outcome = connection.await;
+                log_end(outcome);
+                return;
             }
         };
-        if let Err(error) = outcome {
-            tracing::debug!(%error, "connection ended");
+        log_end(outcome);
+        if let Ok((takeover, upgrade)) = taken_over.try_recv() {
+            tokio::select! {
+                () = carry_on::<I>(takeover, upgrade) => {}
+                () = drain_begins => {}
+            }
         }
+    }
+}
+
+fn log_end(outcome: hyper::Result<()>) {
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// Hands the connection over, without the guard: what it carries now may pause for long.
+async fn carry_on<I>(takeover: Takeover, upgrade: OnUpgrade)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + AsFd + 'static,
+{
+    let Ok(upgraded) = upgrade.await else {
+        return;
+    };
+    if let Ok(parts) = upgraded.downcast::<TokioIo<StallGuard<I>>>() {
+        let io = parts.io.into_inner().into_inner();
+        takeover.begin(RawConnection::new(io, parts.read_buf)).await;
     }
 }
 

@@ -52,7 +52,7 @@ impl Surface {
         }
     }
 
-    fn note_action(&self) {
+    pub(super) fn note_action(&self) {
         let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.last_action.store(now, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use super::{
     answer::Refusal,
     handlers::{self, Surface},
-    transfer,
+    programs, transfer,
 };
 
 /// Who may use a route when the server has a key.
@@ -70,6 +70,7 @@ impl RouteTable {
             SessionKey,
             handlers::update_mcp_server,
         )
+        .post("/programs", SessionKey, programs::start_program)
     }
 
     pub(super) fn routes(&self) -> &[Route] {

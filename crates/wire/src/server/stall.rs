@@ -32,6 +32,11 @@ impl<I> StallGuard<I> {
         }
     }
 
+    /// The connection, unguarded.
+    pub(super) fn into_inner(self) -> I {
+        self.io
+    }
+
     fn watch<T>(
         &mut self,
         cx: &mut Context<'_>,

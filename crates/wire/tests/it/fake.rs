@@ -20,6 +20,10 @@ use zareba_protocol::{
 use zareba_wire::{
     ActionService, ArchiveFormat, BoxFuture, ByteStream, Download, Endpoint, SessionKey,
     TransferError, Upload,
+    program::{
+        ProgramConnection, ProgramEvent, ProgramExit, ProgramLine, ProgramRequest, ProgramSide,
+        StartFailure, StartProgramError, StdinPiece,
+    },
     server::{OpenAccess, Server, ServerLimits, ServerOptions},
 };
 
@@ -36,6 +40,10 @@ pub(crate) struct FakeService {
     pub(crate) waiting: Semaphore,
     /// A permit for every `wait` whose client went away.
     pub(crate) abandoned: Arc<Semaphore>,
+    /// What was asked for at `/programs`.
+    pub(crate) programs: Mutex<Vec<ProgramRequest>>,
+    /// A permit for every program that nobody wanted any more.
+    pub(crate) unwanted: Arc<Semaphore>,
     /// A permit for every upload that is over, finished or dropped.
     pub(crate) uploads_over: Arc<Semaphore>,
 }
@@ -61,6 +69,8 @@ impl FakeService {
             release: Semaphore::new(0),
             waiting: Semaphore::new(0),
             abandoned: Arc::new(Semaphore::new(0)),
+            programs: Mutex::default(),
+            unwanted: Arc::new(Semaphore::new(0)),
             uploads_over: Arc::new(Semaphore::new(0)),
         })
     }
@@ -192,9 +202,83 @@ impl ActionService for FakeService {
         })
     }
 
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
+        let name = match &request.program {
+            ProgramLine::Argv(words) => words[0].clone(),
+            ProgramLine::Shell(text) => text.clone(),
+        };
+        self.programs.lock().unwrap().push(request);
+        Box::pin(async move {
+            let (connection, side) = ProgramConnection::pair();
+            let unwanted = Arc::clone(&self.unwanted);
+            match name.as_str() {
+                "echo" => drop(tokio::spawn(echo(side, unwanted))),
+                "deaf" => drop(tokio::spawn(deaf(side, unwanted))),
+                "flood" => drop(tokio::spawn(flood(side, unwanted))),
+                "busy" => {
+                    let message = "64 programs run already";
+                    return Err(StartProgramError::new(StartFailure::Busy, message));
+                }
+                _ => {
+                    let message = format!("cannot find `{name}`");
+                    return Err(StartProgramError::new(StartFailure::NotFound, message));
+                }
+            }
+            Ok(connection)
+        })
+    }
+
     fn is_ready(&self) -> bool {
         self.ready.load(Ordering::SeqCst)
     }
+}
+
+/// Writes what it reads, says each signal and size as an error, and ends with 7.
+async fn echo(mut side: ProgramSide, unwanted: Arc<Semaphore>) {
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = side.events.closed() => return unwanted.add_permits(1),
+            Some(control) = side.control.recv() => {
+                ProgramEvent::Stderr(format!("{control:?}").into())
+            }
+            piece = side.stdin.recv() => match piece {
+                Some(StdinPiece::Bytes(bytes)) => ProgramEvent::Stdout(bytes),
+                Some(StdinPiece::End) | None => ProgramEvent::Exit(ProgramExit::Code(7)),
+            },
+        };
+        let is_over = matches!(event, ProgramEvent::Exit(_));
+        side.events.send(event).await.unwrap();
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// Reads nothing, and ends with the first signal.
+async fn deaf(mut side: ProgramSide, unwanted: Arc<Semaphore>) {
+    tokio::select! {
+        () = side.events.closed() => unwanted.add_permits(1),
+        Some(_) = side.control.recv() => {
+            let exit = ProgramEvent::Exit(ProgramExit::Signal(15));
+            side.events.send(exit).await.unwrap();
+        }
+    }
+}
+
+/// Writes for ever.
+async fn flood(side: ProgramSide, unwanted: Arc<Semaphore>) {
+    let piece = Bytes::from_static(&[b'y'; 65_536]);
+    while side
+        .events
+        .send(ProgramEvent::Stdout(piece.clone()))
+        .await
+        .is_ok()
+    {}
+    unwanted.add_permits(1);
 }
 
 /// A server in this process, stopped by the test or with it.

@@ -12,4 +12,5 @@ mod fake;
 mod hostile;
 mod http;
 mod lifecycle;
+mod programs;
 mod viewer;

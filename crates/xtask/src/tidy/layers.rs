@@ -31,6 +31,14 @@ const LAYERS: &[Layer] = &[
         may_use: &[],
     },
     Layer {
+        name: "egress",
+        may_use: &[],
+    },
+    Layer {
+        name: "image",
+        may_use: &[],
+    },
+    Layer {
         name: "wire",
         may_use: &["protocol"],
     },
@@ -51,7 +59,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "runtime-native",
         may_use: &[
-            "protocol", "terminal", "confine", "wire", "executor", "runtime",
+            "protocol", "terminal", "confine", "egress", "image", "wire", "executor", "runtime",
         ],
     },
     Layer {
@@ -64,6 +72,8 @@ const LAYERS: &[Layer] = &[
             "protocol",
             "terminal",
             "confine",
+            "egress",
+            "image",
             "wire",
             "config",
             "executor",

@@ -26,6 +26,8 @@ pub(super) enum Need {
 pub(super) enum Finding {
     /// What was found.
     Present(String),
+    /// What was found, and how to get more.
+    Partly(String),
     /// How to get it.
     Missing(String),
     /// Why that cannot be told.
@@ -44,7 +46,7 @@ impl Need {
         match self {
             Self::Now => "Needed now",
             Self::Useful => "Used when it is there",
-            Self::Sandbox => "For the sandbox (--runtime native)",
+            Self::Sandbox => "For sandboxes (the runtime native)",
             Self::Later => {
                 "For parts that this version does not have yet (containers, browser, notebook)"
             }
@@ -66,6 +68,7 @@ impl Finding {
     pub(super) fn in_words(&self) -> (&'static str, &str) {
         match self {
             Self::Present(what) => ("ok", what),
+            Self::Partly(what) => ("partly", what),
             Self::Missing(how) => ("missing", how),
             Self::Unknown(why) => ("unknown", why),
         }

@@ -1,30 +1,23 @@
 //! The list of what is looked for, in the order in which it is printed.
 
-use std::{
-    os::unix::net::UnixStream,
-    path::Path,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{os::unix::net::UnixStream, path::Path};
 
-use tokio::{process::Command, time::timeout};
-use zareba_config::Environment;
+use zareba_config::{Environment, Settings};
 use zareba_terminal::{Pty, Size};
 
 use super::{
     check::{Check, Finding, Need},
     kernel,
+    trial::{self, Trial},
 };
-use crate::programs;
-
-/// How long a trial sandbox may take from its start to its end.
-const TRIAL_MAX: Duration = Duration::from_secs(20);
+use crate::{commands::Context, programs};
 
 /// Looks for everything. Must be called inside a runtime.
-pub(super) async fn examine(environment: &Environment) -> Vec<Check> {
+pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check> {
+    let environment = &context.environment;
     let mut checks = needed(environment).await;
     checks.extend(useful(environment).await);
-    checks.extend(sandbox().await);
+    checks.extend(sandbox(context, settings).await);
     checks.extend(later(environment).await);
     checks
 }
@@ -102,71 +95,56 @@ async fn useful(environment: &Environment) -> Vec<Check> {
     checks
 }
 
-async fn sandbox() -> Vec<Check> {
+async fn sandbox(context: &Context, settings: &Settings) -> Vec<Check> {
     let check = |name, finding| Check {
         name,
         need: Need::Sandbox,
         finding,
     };
-    vec![
-        check("a trial start", trial().await),
-        check(
-            "user namespaces",
-            Finding::of(
-                kernel::user_namespaces(),
-                "allow them: sysctl user.max_user_namespaces=10000 \
-                 kernel.apparmor_restrict_unprivileged_userns=0",
-            ),
-        ),
-        check(
-            "overlay",
-            Finding::of(kernel::file_system("overlay"), "modprobe overlay"),
-        ),
-        check("Landlock", kernel::landlock()),
-        check(
-            "seccomp",
-            Finding::of(
-                kernel::seccomp(),
-                "boot a kernel with CONFIG_SECCOMP_FILTER",
-            ),
-        ),
-        check(
-            "control groups",
-            Finding::of(
-                kernel::control_groups(),
-                "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
-            ),
-        ),
-    ]
+    let namespaces = Finding::of(
+        kernel::user_namespaces(),
+        "allow them: sysctl user.max_user_namespaces=10000 \
+         kernel.apparmor_restrict_unprivileged_userns=0",
+    );
+    let overlay = Finding::of(kernel::file_system("overlay"), "modprobe overlay");
+    let mut checks = vec![
+        check("user namespaces", namespaces),
+        check("overlay", overlay),
+    ];
+    let Trial { start, layers } = trial::sandbox(context, settings).await;
+    checks.push(check("a trial start", start));
+    if layers.is_empty() {
+        checks.extend(guesses());
+    }
+    let layers = layers.into_iter();
+    checks.extend(layers.map(|(name, finding)| check(name, finding)));
+    checks.extend([
+        check("filtered network", trial::network(context, settings).await),
+        check("images", trial::images(context, settings)),
+    ]);
+    checks
 }
 
-/// Makes a sandbox, runs a command in it and ends it: the only answer that settles the matter.
-async fn trial() -> Finding {
-    let began = Instant::now();
-    let Ok(program) = std::env::current_exe() else {
-        return Finding::Unknown("our own program cannot be found".to_owned());
+/// What can be told of the layers without a sandbox.
+fn guesses() -> Vec<Check> {
+    let check = |name, finding| Check {
+        name,
+        need: Need::Sandbox,
+        finding,
     };
-    let tried = Command::new(program)
-        .args(["run", "--runtime", "native", "--", "true"])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    match timeout(TRIAL_MAX, tried).await {
-        Ok(Ok(output)) if output.status.success() => {
-            Finding::Present(format!("took {} ms", began.elapsed().as_millis()))
-        }
-        Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let reasons: Vec<&str> = said
-                .lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty())
-                .collect();
-            Finding::Missing(reasons.join("; "))
-        }
-        Ok(Err(error)) => Finding::Unknown(error.to_string()),
-        Err(_) => Finding::Missing("it took too long".to_owned()),
-    }
+    let filters = Finding::of(
+        kernel::seccomp(),
+        "boot a kernel with CONFIG_SECCOMP_FILTER",
+    );
+    let groups = Finding::of(
+        kernel::control_groups(),
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
+    );
+    vec![
+        check("Landlock", kernel::landlock()),
+        check("seccomp", filters),
+        check("control groups", groups),
+    ]
 }
 
 async fn later(environment: &Environment) -> Vec<Check> {

@@ -2,9 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use serde_json::json;
-use tokio::{runtime, sync::watch, time::timeout};
+use tokio::{
+    runtime,
+    signal::unix::{self, SignalKind},
+    sync::watch,
+    time::timeout,
+};
 use zareba_config::{Configuration, FileScope as ScopeSetting, Override, Settings};
 use zareba_executor::{
     Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
@@ -132,6 +137,10 @@ impl Life<'_> {
     ) -> Result<Exit, Failure> {
         let lifeline = lifeline.map(Lifeline::watch).transpose()?;
         let mut stops = Stops::watch(lifeline)?;
+        // With a handler, a write past the limit for files is an error and not our end. Programs
+        // that are started get the default back.
+        let _too_large = unix::signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
+            .or_fail(Exit::Start, "cannot watch for files that become too large")?;
         let reaper = Reaper::watch().or_fail(Exit::Start, "cannot watch for ends of processes")?;
         // The socket first: when it is taken, nothing else needs to be started.
         let server = listening::bind(self.arguments, &self.settings.executor)?;

@@ -2,35 +2,30 @@
 
 use std::{
     ffi::OsString,
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
-    thread,
 };
 
 use tempfile::TempDir;
 use tokio::{
     runtime,
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
 };
 use zareba_config::{Configuration, Settings};
 use zareba_executor::{User, shell_environment};
 use zareba_terminal::{Child, ExitReason, Pty, Spawn};
 
-use super::raw_mode::{self, RawMode};
 use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
     offspring, programs, say,
     signals::Signals,
+    user_terminal::{self, RawMode},
 };
 
-/// What is read at once, from the keyboard and from the shell.
+/// What is read at once from the shell.
 const CHUNK_BYTES: usize = 16 * 1024;
-
-/// Pieces of input that may wait for the shell to take them.
-const INPUT_QUEUE: usize = 4;
 
 /// Shell output that is still shown after the shell has ended.
 const LAST_CHUNKS: usize = 64;
@@ -50,7 +45,8 @@ pub(super) fn perform(context: &Context, configuration: &Configuration) -> Resul
         workspace.path().display()
     ));
     let outcome = runtime.block_on(async {
-        let pty = Pty::open(raw_mode::size()).or_fail(Exit::Start, "cannot open a terminal")?;
+        let pty =
+            Pty::open(user_terminal::size()).or_fail(Exit::Start, "cannot open a terminal")?;
         let mut spawn = Spawn::new(&shell, workspace.path());
         spawn.arguments = vec!["-i".into()];
         spawn.environment = environment(context, settings)?;
@@ -70,7 +66,7 @@ pub(super) fn perform(context: &Context, configuration: &Configuration) -> Resul
 
 /// Carries bytes both ways until the shell ends or a signal ends us.
 async fn relay(pty: &Pty, mut child: Child) -> Result<Exit, Failure> {
-    let mut keys = keyboard()?;
+    let mut keys = user_terminal::keyboard()?;
     let mut signals = Signals::watch()?;
     let mut resized =
         signal(SignalKind::window_change()).or_fail(Exit::Start, "cannot wait for signals")?;
@@ -95,7 +91,7 @@ async fn relay(pty: &Pty, mut child: Child) -> Result<Exit, Failure> {
                 // Our own terminal is gone, and nobody can leave the shell any more.
                 None => break ExitReason::Signal(1),
             },
-            _ = resized.recv() => pty.resize(raw_mode::size()).map_err(lost)?,
+            _ = resized.recv() => pty.resize(user_terminal::size()).map_err(lost)?,
             signal = signals.next() => break ExitReason::Signal(signal.into()),
         }
     };
@@ -116,24 +112,6 @@ fn show(pty: &Pty, chunk: &mut [u8]) -> io::Result<bool> {
     stdout.write_all(&chunk[..length])?;
     stdout.flush()?;
     Ok(length > 0)
-}
-
-/// What is typed, read on a thread of its own because it blocks.
-fn keyboard() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
-    let (sender, receiver) = mpsc::channel(INPUT_QUEUE);
-    let read = move || {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        while let Ok(length @ 1..) = io::stdin().lock().read(&mut chunk) {
-            if sender.blocking_send(chunk[..length].to_vec()).is_err() {
-                return;
-            }
-        }
-    };
-    thread::Builder::new()
-        .name("keyboard".to_owned())
-        .spawn(read)
-        .or_fail(Exit::Failure, "cannot start a thread")?;
-    Ok(receiver)
 }
 
 /// The shell that is set, else bash, else sh. A name without a slash is looked for in `PATH`.

@@ -1,0 +1,117 @@
+//! `zareba create`: a sandbox that lives on.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::runtime;
+use zareba_config::{RuntimeKind, Settings};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxSpec};
+use zareba_runtime_native::ServerLifetime;
+
+use crate::{
+    arguments::{CreateArguments, OutputFormat},
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    sandbox::{self, Backend, LAST_WORK, Place},
+    say,
+    settings::{self, WithoutConfig},
+    signals::Signals,
+};
+
+/// Makes the sandbox and prints its name.
+pub(crate) fn perform(context: &Context, arguments: &CreateArguments) -> Result<Exit, Failure> {
+    let flags = arguments.sandbox.overrides()?;
+    let configuration = settings::load(
+        &context.globals,
+        &context.environment,
+        WithoutConfig::Search,
+        flags,
+    )?;
+    let settings = &configuration.settings;
+    let name = arguments.name.as_deref().map(name).transpose()?;
+    let backend = backend(context, settings)?;
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .or_fail(Exit::Start, "cannot start")?;
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::watch()?;
+        let spec = SandboxSpec {
+            id: name,
+            ..sandbox::spec(settings)
+        };
+        match make(&backend, spec, &mut signals).await {
+            Ok(Made::Sandbox(sandbox)) => {
+                tell(context, settings, &*sandbox)?;
+                Ok(Exit::Success)
+            }
+            Ok(Made::Nothing(signal)) => Ok(Exit::Command(128 + signal)),
+            Err(error) => Err(sandbox::not_started(settings.runtime.kind, &error)),
+        }
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
+}
+
+enum Made {
+    Sandbox(Arc<dyn Sandbox>),
+    /// A signal came first.
+    Nothing(u8),
+}
+
+/// A sandbox that is being made has nobody else to end it, so after a signal it is made to its
+/// end, and ended.
+async fn make(
+    backend: &Backend,
+    spec: SandboxSpec,
+    signals: &mut Signals,
+) -> Result<Made, RuntimeError> {
+    let mut making = backend.runtime().create(spec);
+    tokio::select! {
+        made = &mut making => made.map(Made::Sandbox),
+        signal = signals.next() => {
+            let end = async {
+                if let Ok(sandbox) = making.await {
+                    let _ = sandbox.close().await;
+                }
+            };
+            // Whoever asks twice does not want to wait. What is left is swept by the next start.
+            tokio::select! {
+                () = end => {}
+                _ = signals.next() => {}
+            }
+            Ok(Made::Nothing(signal))
+        }
+    }
+}
+
+fn name(name: &str) -> Result<SandboxId, Failure> {
+    SandboxId::new(name).ok_or_else(|| {
+        let message = format!("`{name}` is no name for a sandbox");
+        Failure::new(Exit::Usage, message).hint("use 1 to 64 letters, digits, `-` and `_`")
+    })
+}
+
+fn backend(context: &Context, settings: &Settings) -> Result<Backend, Failure> {
+    if settings.runtime.kind == RuntimeKind::Cli {
+        let message = "a sandbox of the runtime `cli` cannot outlive its command";
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("use `--runtime native`, or `local`, which does not isolate"));
+    }
+    let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
+    Place::new(context, settings).backend(settings.runtime.kind, lifetime)
+}
+
+fn tell(context: &Context, settings: &Settings, sandbox: &dyn Sandbox) -> Result<(), Failure> {
+    match context.globals.output {
+        OutputFormat::Text => say::line(sandbox.id()),
+        OutputFormat::Json => say::line(json!({
+            "id": sandbox.id().as_str(),
+            "runtime": sandbox.runtime(),
+            "image": settings.runtime.image,
+            "workspace": sandbox.workspace(),
+        })),
+    }
+}

@@ -1,0 +1,39 @@
+//! `zareba gc`: away with what nobody needs any more.
+
+use serde_json::json;
+use zareba_image::ImageStore;
+
+use super::image;
+use crate::{
+    arguments::OutputFormat, commands::Context, exit::Exit, failure::Failure, sandbox::Fleet, say,
+};
+
+/// Sweeps, and prints which sandboxes are gone.
+pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
+    Fleet::visit(context, async |fleet| {
+        let names = async || -> Result<Vec<String>, Failure> {
+            let members = fleet.members().await?;
+            let names = members.iter().map(|member| member.summary.id.to_string());
+            Ok(names.collect())
+        };
+        let before = names().await?;
+        let removed = fleet.reap().await?;
+        let after = names().await?;
+        let gone: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
+        if fleet.images().is_dir() {
+            // Opening the store sweeps it.
+            ImageStore::open(fleet.images()).map_err(|error| image::failure(&error))?;
+        }
+        match context.globals.output {
+            OutputFormat::Json => say::line(json!({ "sandboxes": gone, "removed": removed }))?,
+            OutputFormat::Text => {
+                for name in gone {
+                    say::line(name)?;
+                }
+                let places = if removed == 1 { "sandbox" } else { "sandboxes" };
+                say::note(format_args!("removed what {removed} {places} had left"));
+            }
+        }
+        Ok(Exit::Success)
+    })
+}

@@ -1,0 +1,162 @@
+//! `zareba inspect`: what stands around a sandbox, and what it uses.
+
+use std::{fmt::Write as _, time::SystemTime};
+
+use serde_json::Value;
+use zareba_runtime::{RuntimeError, SandboxState, SandboxSummary};
+
+use super::ps;
+use crate::{
+    arguments::{InspectArguments, OutputFormat},
+    commands::Context,
+    enforcement,
+    exit::Exit,
+    failure::Failure,
+    sandbox::{self, Fleet, Member},
+    say,
+    table::{age, size},
+};
+
+/// Tells of each of them.
+pub(crate) fn perform(context: &Context, arguments: &InspectArguments) -> Result<Exit, Failure> {
+    Fleet::visit(context, async |fleet| {
+        let mut exit = Exit::Success;
+        for id in &arguments.ids {
+            match inspect(fleet, id).await {
+                Ok((summary, document)) => {
+                    let text = match context.globals.output {
+                        OutputFormat::Json => format!("{:#}\n", whole(&summary, &document)),
+                        OutputFormat::Text => in_words(&summary, &document),
+                    };
+                    say::data(text.as_bytes())?;
+                }
+                Err(failure) => {
+                    say::failure(&failure);
+                    if exit == Exit::Success {
+                        exit = failure.exit();
+                    }
+                }
+            }
+        }
+        Ok(exit)
+    })
+}
+
+async fn inspect(fleet: &Fleet, id: &str) -> Result<(SandboxSummary, Value), Failure> {
+    let member = fleet.find(id).await?;
+    let document = document(&member).await?;
+    Ok((member.summary, document))
+}
+
+/// What is known beside the summary: nothing of one that has ended or that has no walls.
+async fn document(member: &Member<'_>) -> Result<Value, Failure> {
+    if member.summary.state == SandboxState::Lost {
+        return Ok(Value::Null);
+    }
+    match member.attach().await?.inspect().await {
+        Err(RuntimeError::Unsupported { .. }) => Ok(Value::Null),
+        inspected => inspected.map_err(|error| sandbox::failure(&error)),
+    }
+}
+
+fn whole(summary: &SandboxSummary, document: &Value) -> Value {
+    let mut all = ps::as_json(summary);
+    if let (Value::Object(all), Value::Object(more)) = (&mut all, document) {
+        all.extend(more.clone());
+    }
+    all
+}
+
+fn in_words(summary: &SandboxSummary, document: &Value) -> String {
+    let lived = SystemTime::now().duration_since(summary.created);
+    let mut text = format!("{}\n", summary.id);
+    let mut row = |name: &str, what: &str| {
+        // Writing to a string cannot fail.
+        let line = format!("  {name:<18}{what}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    };
+    row("runtime", summary.runtime);
+    row("state", ps::state(summary.state));
+    let image = summary.image.as_deref();
+    row("image", image.unwrap_or("the system of this machine"));
+    row(
+        "created",
+        &format!("{} ago", age(lived.unwrap_or_default())),
+    );
+    for (name, what) in usage(document) {
+        row(name, &what);
+    }
+    let Some(report) = document.get("enforcement") else {
+        return text;
+    };
+    row("walls", "");
+    for layer in enforcement::layers(report) {
+        row(&format!("  {}", layer.name), &layer.what);
+        for missing in layer.missing {
+            row("", &format!("missing: {missing}"));
+        }
+    }
+    text
+}
+
+fn usage(document: &Value) -> Vec<(&'static str, String)> {
+    let number = |path: &str| document.pointer(path).and_then(Value::as_u64);
+    let mut rows = Vec::new();
+    if let Some(pid) = number("/pid") {
+        rows.push(("first process", pid.to_string()));
+    }
+    if let Some(bytes) = number("/usage/memory/bytes") {
+        let peak = number("/usage/memory/peak_bytes");
+        let peak = peak.map_or_else(String::new, |peak| format!(", at most {}", size(peak)));
+        rows.push(("memory", format!("{}{peak}", size(bytes))));
+    }
+    if let Some(count) = number("/usage/pids/current") {
+        rows.push(("processes", count.to_string()));
+    }
+    let seconds = document.pointer("/usage/cpu/seconds");
+    if let Some(seconds) = seconds.and_then(Value::as_f64) {
+        rows.push(("processor time", format!("{seconds:.2} s")));
+    }
+    let held = number("/usage/disk/bytes").zip(number("/usage/disk/inodes"));
+    if let Some((bytes, files)) = held {
+        rows.push(("changes", format!("{} in {files} files", size(bytes))));
+    }
+    let listening = document.get("listening").and_then(Value::as_array);
+    let listening: Vec<&str> = listening
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if !listening.is_empty() {
+        rows.push(("listening", listening.join(", ")));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_document_does_not_say_is_left_out() {
+        assert_eq!(usage(&Value::Null), []);
+        let document = json!({
+            "pid": 7,
+            "usage": { "memory": { "bytes": 1024, "peak_bytes": 2048 }, "cpu": null },
+            "listening": ["0.0.0.0:80"],
+        });
+        let rows = usage(&document);
+        let rows: Vec<(&str, &str)> = rows
+            .iter()
+            .map(|(name, what)| (*name, what.as_str()))
+            .collect();
+        let expected = [
+            ("first process", "7"),
+            ("memory", "1.0 KiB, at most 2.0 KiB"),
+            ("listening", "0.0.0.0:80"),
+        ];
+        assert_eq!(rows, expected);
+    }
+}

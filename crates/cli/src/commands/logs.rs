@@ -1,0 +1,194 @@
+//! `zareba logs`: what a sandbox's executor has to say.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, ErrorKind},
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    path::Path,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+    io::Errno,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use serde_json::{Value, json};
+use zareba_runtime::SandboxState;
+
+use crate::{
+    arguments::{LogsArguments, OutputFormat},
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    sandbox::{Fleet, Member},
+    say,
+};
+
+/// A line that is longer is printed in pieces.
+const LINE_MAX: usize = 64 * 1024;
+
+/// Room for some changes at once; no more is asked of them than whether there was one.
+const CHANGES_BYTES: usize = 4096;
+
+const DEED: &str = "cannot read the log";
+
+/// Prints the log, and goes on if that is wanted.
+pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Exit, Failure> {
+    Fleet::visit(context, async |fleet| {
+        let member = fleet.find(&arguments.id).await?;
+        let path = member.log();
+        let mut log = Log {
+            file: BufReader::new(open(&path, &member)?),
+            line: Vec::new(),
+            format: context.globals.output,
+        };
+        if arguments.follow && member.summary.state != SandboxState::Lost {
+            // Before the first look, so that nothing falls between the two.
+            let changes = Changes::watch(&path, first_process(&member).await)
+                .or_fail(Exit::Failure, "cannot follow the log")?;
+            follow(&mut log, changes)?;
+        }
+        log.show()?;
+        log.finish()?;
+        Ok(Exit::Success)
+    })
+}
+
+fn open(path: &Path, member: &Member<'_>) -> Result<File, Failure> {
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let message = format!("the sandbox `{}` has no log", member.summary.id);
+            Err(Failure::new(Exit::Failure, message)
+                .hint("it belongs to a command, which tells what there is to tell itself"))
+        }
+        opened => opened.or_fail(Exit::Failure, DEED),
+    }
+}
+
+/// The first process inside, whose end is the end of the sandbox. One without walls has none
+/// that we know of.
+async fn first_process(member: &Member<'_>) -> Option<OwnedFd> {
+    let sandbox = member.attach().await.ok()?;
+    let document = sandbox.inspect().await.ok()?;
+    let pid = document.get("pid").and_then(Value::as_i64)?;
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Shows what comes until the sandbox is gone. A signal ends us as it ends any program.
+fn follow(log: &mut Log, changes: Changes) -> Result<(), Failure> {
+    loop {
+        log.show()?;
+        let more = changes
+            .wait()
+            .or_fail(Exit::Failure, "cannot follow the log")?;
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Tells of changes to a log.
+struct Changes {
+    notices: OwnedFd,
+    process: Option<OwnedFd>,
+}
+
+impl Changes {
+    fn watch(log: &Path, process: Option<OwnedFd>) -> Result<Self, Errno> {
+        let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&notices, log, WatchFlags::MODIFY)?;
+        if let Some(directory) = log.parent() {
+            let removal = WatchFlags::DELETE | WatchFlags::DELETE_SELF;
+            inotify::add_watch(&notices, directory, removal)?;
+        }
+        Ok(Self { notices, process })
+    }
+
+    /// Waits for the next one; false when there will be none.
+    fn wait(&self) -> Result<bool, Errno> {
+        let mut sources = vec![PollFd::new(&self.notices, PollFlags::IN)];
+        let process = self.process.iter();
+        sources.extend(process.map(|process| PollFd::new(process, PollFlags::IN)));
+        match poll(&mut sources, None) {
+            Err(Errno::INTR) => return Ok(true),
+            polled => polled?,
+        };
+        let has_ended = sources
+            .get(1)
+            .is_some_and(|process| !process.revents().is_empty());
+        Ok(!has_ended && !self.is_removed()?)
+    }
+
+    /// Takes all notices there are, and looks for the one that the log is removed.
+    fn is_removed(&self) -> Result<bool, Errno> {
+        let mut room = [MaybeUninit::uninit(); CHANGES_BYTES];
+        let mut notices = Reader::new(&self.notices, &mut room);
+        let mut is_removed = false;
+        loop {
+            match notices.next() {
+                Ok(notice) => {
+                    let of_log = notice.file_name().is_some_and(|name| name == c"log");
+                    let gone = ReadFlags::DELETE_SELF | ReadFlags::IGNORED;
+                    is_removed |= of_log || notice.events().intersects(gone);
+                }
+                Err(Errno::AGAIN) => return Ok(is_removed),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// A log on its way to standard output.
+struct Log {
+    file: BufReader<File>,
+    /// What there is of a line whose end has not come yet.
+    line: Vec<u8>,
+    format: OutputFormat,
+}
+
+impl Log {
+    /// Shows all whole lines that there are now.
+    fn show(&mut self) -> Result<(), Failure> {
+        loop {
+            let taken = self.take().or_fail(Exit::Failure, DEED)?;
+            if self.line.ends_with(b"\n") || self.line.len() >= LINE_MAX {
+                self.print()?;
+            } else if taken == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds the rest of the line, as far as it is there and fits.
+    fn take(&mut self) -> io::Result<usize> {
+        let room = LINE_MAX.saturating_sub(self.line.len());
+        let chunk = self.file.fill_buf()?;
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(chunk.len(), |end| end + 1).min(room);
+        self.line.extend(chunk.iter().take(length));
+        self.file.consume(length);
+        Ok(length)
+    }
+
+    /// Shows a last line without an end.
+    fn finish(&mut self) -> Result<(), Failure> {
+        if self.line.is_empty() {
+            return Ok(());
+        }
+        self.print()
+    }
+
+    fn print(&mut self) -> Result<(), Failure> {
+        let line = std::mem::take(&mut self.line);
+        match self.format {
+            OutputFormat::Text => say::data(&line),
+            OutputFormat::Json => {
+                let text = String::from_utf8_lossy(&line);
+                say::line(json!({ "line": text.trim_end_matches('\n') }))
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! From settings to runtimes.
+
+use std::path::{Path, PathBuf};
+
+use zareba_config::{FileScope as ScopeSetting, RuntimeKind, Settings};
+use zareba_executor::{FileScope, Linting};
+use zareba_runtime::{Runtime, RuntimeError};
+use zareba_runtime_native::{
+    CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
+    VariableStore,
+};
+
+use super::{place::state_directory, walls::walls};
+use crate::{
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+};
+
+/// Where sandboxes of this user live, and what they are made from.
+pub(crate) struct Place<'a> {
+    context: &'a Context,
+    settings: &'a Settings,
+    state: PathBuf,
+}
+
+/// One runtime of this machine.
+pub(crate) enum Backend {
+    Cli(CliRuntime),
+    Local(LocalRuntime),
+    Native(NativeRuntime),
+}
+
+impl<'a> Place<'a> {
+    /// The place that the settings name. Nothing is made yet.
+    pub(crate) fn new(context: &'a Context, settings: &'a Settings) -> Self {
+        Self {
+            context,
+            settings,
+            state: state_directory(settings, &context.environment),
+        }
+    }
+
+    /// Where everything is.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Where images are.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.state.join("images")
+    }
+
+    /// A runtime, if this version has it.
+    pub(crate) fn backend(
+        &self,
+        kind: RuntimeKind,
+        lifetime: ServerLifetime,
+    ) -> Result<Backend, Failure> {
+        let options = self.options();
+        match kind {
+            RuntimeKind::Cli => Ok(Backend::Cli(CliRuntime::new(options))),
+            RuntimeKind::Local => {
+                let local = self.local(lifetime)?;
+                Ok(Backend::Local(LocalRuntime::new(options, local)))
+            }
+            RuntimeKind::Native => {
+                let local = self.local(lifetime)?;
+                let walls = walls(self.settings)?;
+                Ok(Backend::Native(NativeRuntime::new(options, local, walls)))
+            }
+            other => Err(Failure::new(
+                Exit::Start,
+                format!(
+                    "the runtime `{}` is not part of this version",
+                    other.as_str()
+                ),
+            )
+            .hint("use `--runtime native`, or `cli` or `local`, which do not isolate")),
+        }
+    }
+
+    fn options(&self) -> NativeOptions {
+        let settings = self.settings;
+        let inherited = self.context.environment.iter();
+        NativeOptions {
+            state_dir: self.state.clone(),
+            images: self.images(),
+            environment: inherited
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            shell: settings.shell.program.clone(),
+            scope: match settings.files.scope {
+                ScopeSetting::Anywhere => FileScope::WholeFilesystem,
+                ScopeSetting::Workspace => FileScope::WorkingDirectory,
+            },
+            linting: if settings.files.auto_lint {
+                Linting::On
+            } else {
+                Linting::Off
+            },
+            variables: VariableStore::DefaultShell,
+        }
+    }
+
+    /// A command uses one sandbox, so none is kept for later.
+    fn local(&self, lifetime: ServerLifetime) -> Result<LocalOptions, Failure> {
+        let program =
+            std::env::current_exe().or_fail(Exit::Start, "cannot find our own program")?;
+        Ok(LocalOptions {
+            program,
+            warm_servers: 0,
+            warm_no_change_timeout: self.settings.shell.no_change_timeout,
+            lifetime,
+        })
+    }
+}
+
+impl Backend {
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        match self {
+            Self::Cli(runtime) => runtime,
+            Self::Local(runtime) => runtime,
+            Self::Native(runtime) => runtime,
+        }
+    }
+
+    /// Removes what ended and killed sandboxes have left, and says how many those were.
+    pub(crate) async fn reap(&self) -> Result<usize, RuntimeError> {
+        match self {
+            // It sweeps when it makes its next sandbox, and keeps none.
+            Self::Cli(_) => Ok(0),
+            Self::Local(runtime) => runtime.reap().await,
+            Self::Native(runtime) => runtime.reap().await,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The sandboxes of this user that can be found again.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::runtime;
+use zareba_config::{RuntimeKind, Settings, nearest};
+use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
+use zareba_runtime_native::ServerLifetime;
+
+use super::{Backend, LAST_WORK, Place, failure};
+use crate::{
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    settings::{self, WithoutConfig},
+};
+
+/// The runtimes whose sandboxes can outlive the command that made them.
+const LASTING: [RuntimeKind; 2] = [RuntimeKind::Native, RuntimeKind::Local];
+
+/// All sandboxes of one place.
+pub(crate) struct Fleet {
+    backends: Vec<Backend>,
+    state: PathBuf,
+    images: PathBuf,
+}
+
+/// One of them, as it was found.
+pub(crate) struct Member<'a> {
+    pub(crate) summary: SandboxSummary,
+    backend: &'a Backend,
+    directory: PathBuf,
+}
+
+impl Fleet {
+    /// Finds the place of the settings and lets `work` use what is there.
+    pub(crate) fn visit(
+        context: &Context,
+        work: impl AsyncFnOnce(&Self) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let configuration = settings::load(
+            &context.globals,
+            &context.environment,
+            WithoutConfig::Search,
+            Vec::new(),
+        )?;
+        let fleet = Self::open(context, &configuration.settings)?;
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .or_fail(Exit::Start, "cannot start")?;
+        let outcome = runtime.block_on(work(&fleet));
+        runtime.shutdown_timeout(LAST_WORK);
+        outcome
+    }
+
+    fn open(context: &Context, settings: &Settings) -> Result<Self, Failure> {
+        let place = Place::new(context, settings);
+        let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
+        let backends = LASTING.iter().map(|kind| place.backend(*kind, lifetime));
+        Ok(Self {
+            backends: backends.collect::<Result<_, _>>()?,
+            state: place.state().to_owned(),
+            images: place.images(),
+        })
+    }
+
+    /// Where images are, which need not be there.
+    pub(crate) fn images(&self) -> &Path {
+        &self.images
+    }
+
+    /// Everyone, the oldest first.
+    pub(crate) async fn members(&self) -> Result<Vec<Member<'_>>, Failure> {
+        let mut members = Vec::new();
+        for backend in &self.backends {
+            let found = backend.runtime().list().await;
+            let found = found.map_err(|error| {
+                Failure::of(Exit::Failure, &error).while_doing("cannot list the sandboxes")
+            })?;
+            members.extend(found.into_iter().map(|summary| Member {
+                directory: self.state.join(summary.runtime).join(summary.id.as_str()),
+                summary,
+                backend,
+            }));
+        }
+        members.sort_by_key(|member| member.summary.created);
+        Ok(members)
+    }
+
+    /// The one with this name.
+    pub(crate) async fn find(&self, name: &str) -> Result<Member<'_>, Failure> {
+        let mut members = self.members().await?;
+        let position = members
+            .iter()
+            .position(|member| member.summary.id.as_str() == name);
+        if let Some(position) = position {
+            return Ok(members.swap_remove(position));
+        }
+        let names = members.iter().map(|member| member.summary.id.as_str());
+        let failure = Failure::new(Exit::Lost, format!("there is no sandbox `{name}`"));
+        Err(match nearest(name, names) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("`zareba ps` lists those that there are"),
+        })
+    }
+
+    /// Removes what is left of those that have ended. Returns how many those were.
+    pub(crate) async fn reap(&self) -> Result<usize, Failure> {
+        let mut removed = 0;
+        for backend in &self.backends {
+            removed += backend.reap().await.map_err(|error| {
+                Failure::of(Exit::Failure, &error)
+                    .while_doing("cannot look for what sandboxes have left")
+            })?;
+        }
+        Ok(removed)
+    }
+}
+
+impl Member<'_> {
+    /// A handle to it, which may be let go of without ending it.
+    pub(crate) async fn attach(&self) -> Result<Arc<dyn Sandbox>, Failure> {
+        let id = &self.summary.id;
+        if self.summary.state == SandboxState::Lost {
+            let message = format!("the sandbox `{id}` has ended");
+            return Err(Failure::new(Exit::Lost, message)
+                .hint(format!("`zareba rm {id}` removes what is left of it")));
+        }
+        let found = self.backend.runtime().attach(id).await;
+        found.map_err(|error| failure(&error))
+    }
+
+    /// What it says of itself, when it outlives whoever made it.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+}

@@ -1,0 +1,83 @@
+//! The sections of the `native` runtime.
+
+use super::rules;
+use crate::key::section;
+use crate::setting::{Processors, Size, choice};
+
+choice! {
+    /// How the workspace appears in a sandbox.
+    WorkspaceMode {
+        /// Changes go to a layer of the sandbox's own, and with it.
+        CopyOnWrite = "copy-on-write",
+        /// Changes go to the directory itself.
+        ReadWrite = "read-write",
+        /// There are no changes.
+        ReadOnly = "read-only",
+    }
+}
+
+choice! {
+    /// How everything but the workspace appears in a sandbox.
+    SystemMode {
+        /// Changes go to a layer of the sandbox's own, and with it.
+        CopyOnWrite = "copy-on-write",
+        /// There are no changes.
+        ReadOnly = "read-only",
+    }
+}
+
+choice! {
+    /// What a sandbox can reach over the network.
+    NetworkReach {
+        /// Nothing but itself.
+        None = "none",
+        /// What `native.allow` lists, less what `native.deny` does.
+        Filtered = "filtered",
+        /// Whatever this machine can; its local services as well.
+        Host = "host",
+    }
+}
+
+/// Sandboxes that are kept ready, by runtime.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PoolSettings {
+    /// Those of the `native` runtime.
+    pub native: NativePoolSettings,
+}
+
+section! {
+    /// The `native` runtime.
+    NativeSettings at native named "native" {
+        /// How the workspace appears: with changes that go with the sandbox, with changes to the
+        /// directory itself, or without any.
+        workspace_mode: WorkspaceMode = WorkspaceMode::CopyOnWrite;
+        /// How everything else appears: with changes that go with the sandbox, or without any.
+        system: SystemMode = SystemMode::CopyOnWrite;
+        /// What can be reached over the network: nothing, what `native.allow` lists, or all that
+        /// this machine can reach.
+        network: NetworkReach = NetworkReach::None;
+        /// What a filtered network lets through: hosts such as `example.com`, `*.example.com:8443`
+        /// or `10.0.0.0/8:5432`; without ports 80 and 443 are meant.
+        allow: Vec<String> = Vec::new();
+        /// What it lets through in no case; without ports all are meant.
+        deny: Vec<String> = Vec::new();
+        /// The memory that a sandbox may use.
+        memory: Size = Size::gibibytes(2), check rules::memory;
+        /// How many processes and threads it may have.
+        pids: u32 = 512, check rules::pids;
+        /// How many processors it may keep busy; fractions are allowed.
+        cpus: Processors = Processors::whole(2), check rules::processors;
+        /// What its changes to files may take.
+        disk: Size = Size::gibibytes(4), check rules::disk;
+        /// How many files and directories it may add.
+        inodes: u32 = 200_000, check rules::inodes;
+    }
+}
+
+section! {
+    /// Sandboxes of the `native` runtime that are kept ready.
+    NativePoolSettings at pool.native named "pool.native" {
+        /// How many sandboxes are kept started for sessions to come.
+        size: u16 = 0, check rules::pool;
+    }
+}

@@ -1,0 +1,79 @@
+//! Trees that are made before the sandbox's own rights take effect.
+
+use std::path::Path;
+
+use crate::{
+    mounts::Detached,
+    owner_map::OwnerMaps,
+    policy::{Access, EntryKind, Overlay, Ownership, Policy, Root},
+    step::{AtStep as _, Failure, Step},
+};
+
+/// What was made, for the root and for each entry. Nothing when we are not the machine's root:
+/// others make it all inside, where they may.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// What is below the root if that is an overlay, and last its layer if it has one.
+    pub(super) root: Vec<Detached>,
+    /// For each entry: a bind, or the same of an overlay.
+    pub(super) entries: Vec<Vec<Detached>>,
+}
+
+/// Makes the trees that the sandbox's own user could not reach by name.
+pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Prepared {
+            root: Vec::new(),
+            entries: policy.entries.iter().map(|_| Vec::new()).collect(),
+        });
+    }
+    let mut maps = OwnerMaps::new(policy.identity);
+    let root = match &policy.root {
+        Root::Memory => Vec::new(),
+        Root::Overlay(overlay) => prepare_overlay(&mut maps, overlay)?,
+    };
+    let entries = policy
+        .entries
+        .iter()
+        .map(|entry| prepare_entry(&mut maps, &entry.kind))
+        .collect::<Result<_, _>>()?;
+    Ok(Prepared { root, entries })
+}
+
+fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>, Failure> {
+    match kind {
+        EntryKind::Bind {
+            source,
+            access,
+            owner,
+        } => {
+            let map = maps.get(*owner).at(Step::Entry, text(source))?;
+            let tree = Detached::bind(source, *access, map).at(Step::Entry, text(source))?;
+            Ok(vec![tree])
+        }
+        EntryKind::Overlay(overlay) => prepare_overlay(maps, overlay),
+        EntryKind::Again { .. }
+        | EntryKind::Memory { .. }
+        | EntryKind::Link { .. }
+        | EntryKind::Directory => Ok(Vec::new()),
+    }
+}
+
+fn prepare_overlay(maps: &mut OwnerMaps, overlay: &Overlay) -> Result<Vec<Detached>, Failure> {
+    let mut prepare = |source: &Path, access, owner| {
+        let map = maps.get(owner).at(Step::Entry, text(source))?;
+        Detached::bind_one(source, access, map).at(Step::Entry, text(source))
+    };
+    let mut trees = Vec::new();
+    for lower in &overlay.lower {
+        trees.push(prepare(&lower.path, Access::ReadOnly, lower.owner)?);
+    }
+    if let Some(layer) = &overlay.layer {
+        trees.push(prepare(layer, Access::ReadWrite, Ownership::AsItIs)?);
+    }
+    Ok(trees)
+}
+
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,98 @@
+//! `/proc`: a fresh one for the sandbox's own processes, without what it tells of, or reaches
+//! into, the machine outside (NS-5).
+
+use std::{io, path::Path};
+
+use rustix::fs::FileType;
+
+use super::prepare::text;
+use crate::{
+    mounts::{self, Detached, NewRoot},
+    policy::MemoryCap,
+    step::{AtStep as _, Failure, Step},
+};
+
+pub(crate) const PROCESSES_AT: &str = "/proc";
+
+/// Files that are covered with nothing where the kernel has them. What is left tells of load,
+/// memory and processors, which build tools and language runtimes ask for.
+pub(crate) const MASKED_FILES: [&str; 19] = [
+    "/proc/config.gz",
+    "/proc/interrupts",
+    "/proc/iomem",
+    "/proc/ioports",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/modules",
+    "/proc/mtrr",
+    "/proc/sched_debug",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+];
+
+/// Directories that are.
+pub(crate) const MASKED_DIRECTORIES: [&str; 6] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+];
+
+/// Settings of the kernel: to be read, not written.
+pub(crate) const SETTINGS: &str = "/proc/sys";
+
+/// How many user namespaces may be made inside; no more may be, or the sandbox could gain
+/// capabilities in one of its own (NS-9).
+const NESTED_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
+
+/// A mask has no content.
+const MASK_CAP: MemoryCap = MemoryCap {
+    bytes: 4096,
+    inodes: 1,
+};
+
+pub(super) fn mount(root: &NewRoot) -> Result<(), Failure> {
+    let proc = Detached::proc().at(Step::Proc, "proc")?;
+    root.mount(Path::new(PROCESSES_AT), &proc)
+        .at(Step::Proc, PROCESSES_AT)?;
+    for path in MASKED_FILES
+        .iter()
+        .chain(&MASKED_DIRECTORIES)
+        .map(Path::new)
+    {
+        mask(root, path).at(Step::Proc, text(path))?;
+    }
+    Ok(())
+}
+
+/// Covers what is at a path of the new root, if anything.
+fn mask(root: &NewRoot, path: &Path) -> io::Result<()> {
+    match root.kind_of(path)? {
+        None => Ok(()),
+        Some(FileType::Directory) => root.mount(path, &Detached::empty(MASK_CAP)?),
+        Some(_) => root.mount(path, &Detached::device(Path::new("/dev/null"))?),
+    }
+}
+
+/// Makes the kernel's settings unwritable, and asks for the one that was written before.
+pub(crate) fn seal_settings() -> Result<(), Failure> {
+    mounts::make_read_only(Path::new(SETTINGS)).at(Step::Proc, SETTINGS)?;
+    let nested = std::fs::read_to_string(NESTED_NAMESPACES);
+    match nested.at(Step::NestedNamespaces, NESTED_NAMESPACES)?.trim() {
+        "0" => Ok(()),
+        other => Err(io::Error::from(io::ErrorKind::InvalidData)).at(
+            Step::NestedNamespaces,
+            format!("{NESTED_NAMESPACES}: {other}"),
+        ),
+    }
+}

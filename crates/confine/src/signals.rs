@@ -1,0 +1,79 @@
+//! Signals: starting from a clean slate, and being told of them by a descriptor.
+#![expect(
+    unsafe_code,
+    reason = "the mask of signals has no safe interface; every block says why it is sound"
+)]
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd},
+    ptr,
+};
+
+/// Gives every signal its default meaning and lets all of them through, whatever whoever has
+/// started this process had set (NS-7).
+///
+/// # Errors
+/// Never on a working kernel.
+pub fn reset_signals() -> io::Result<()> {
+    // The C library keeps two of the real-time signals for itself and refuses them here.
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: takes two integers and installs no handler; what is refused stays as it is.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    change_mask(libc::SIG_SETMASK, &[])
+}
+
+/// Requests to end, as something to wait on. As long as it exists they do not end the process.
+#[derive(Debug)]
+pub struct EndRequests(OwnedFd);
+
+impl EndRequests {
+    const SIGNALS: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+    /// Takes the requests over. For a process with a single thread.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn take() -> io::Result<Self> {
+        change_mask(libc::SIG_BLOCK, &Self::SIGNALS)?;
+        let set = set_of(&Self::SIGNALS);
+        // SAFETY: the set is initialised and lives through the call; -1 asks for a descriptor.
+        let descriptor = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) };
+        if descriptor == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nobody else owns.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+}
+
+/// Readable when somebody has asked.
+impl AsFd for EndRequests {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn change_mask(how: i32, signals: &[i32]) -> io::Result<()> {
+    let set = set_of(signals);
+    // SAFETY: the set is initialised and lives through the call; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &raw const set, ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the pointer is to writable memory of the right type.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: `sigemptyset` has initialised it and cannot fail with a valid pointer.
+    let mut set = unsafe { set.assume_init() };
+    for signal in signals {
+        // SAFETY: an initialised set and a number, which is checked.
+        unsafe { libc::sigaddset(&raw mut set, *signal) };
+    }
+    set
+}

@@ -1,0 +1,185 @@
+//! The machine's own directories, under a skeleton and a layer.
+
+use std::{fs, os::unix::net::UnixListener, path::Path};
+
+use zareba_confine::{Access, Policy};
+
+use crate::{
+    harness::Case,
+    sandbox::{Ground, as_it_is, bind, overlay, run, run_connect},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case {
+            name: "files_are_added_and_replaced_where_a_skeleton_lies_and_the_machine_stays",
+            run: files_are_added_and_replaced_where_a_skeleton_lies_and_the_machine_stays,
+        },
+        Case {
+            name: "a_directory_that_is_not_mirrored_cannot_be_added_to",
+            run: a_directory_that_is_not_mirrored_cannot_be_added_to,
+        },
+        Case {
+            name: "what_only_root_can_read_stays_unread_whatever_is_tried_ns_4",
+            run: what_only_root_can_read_stays_unread_whatever_is_tried_ns_4,
+        },
+        Case {
+            name: "an_overlay_without_a_layer_takes_no_changes",
+            run: an_overlay_without_a_layer_takes_no_changes,
+        },
+        Case {
+            name: "a_socket_below_an_overlay_has_nobody_behind_it_ns_4",
+            run: a_socket_below_an_overlay_has_nobody_behind_it_ns_4,
+        },
+        Case {
+            name: "a_pipe_below_an_overlay_is_another_one_ns_4",
+            run: a_pipe_below_an_overlay_is_another_one_ns_4,
+        },
+        Case {
+            name: "a_whiteout_hides_what_is_below_for_good_ns_4",
+            run: a_whiteout_hides_what_is_below_for_good_ns_4,
+        },
+    ]
+}
+
+/// The machine's `/usr` at `/system`, with `bin` mirrored.
+fn over_usr(ground: &Ground) -> Policy {
+    let skeleton = ground.ours("skeleton");
+    ground.ours("skeleton/bin");
+    let lower = vec![ground.mapped(&skeleton), as_it_is("/usr")];
+    ground.policy(vec![overlay("/system", lower, ground.layer())])
+}
+
+fn files_are_added_and_replaced_where_a_skeleton_lies_and_the_machine_stays() {
+    let ground = Ground::new(1000);
+    let before = fs::read("/usr/bin/env").unwrap();
+    let said = run(
+        &over_usr(&ground),
+        "cd /system/bin
+         echo 'echo added' > zareba-added; chmod +x zareba-added; sh zareba-added
+         mkdir ../zareba-directory && echo made
+         rm env && test ! -e env && echo removed
+         echo replaced > new; mv -f new yes; cat yes
+         (echo more >> sort) 2>/dev/null || echo not-written
+         chmod 777 sort 2>/dev/null || echo not-changed
+         stat -c %u sort",
+    );
+    assert_eq!(
+        said,
+        "added\nmade\nremoved\nreplaced\nnot-written\nnot-changed\n65534"
+    );
+    assert_eq!(fs::read("/usr/bin/env").unwrap(), before);
+    assert!(!Path::new("/usr/bin/zareba-added").exists());
+    assert!(!Path::new("/usr/zareba-directory").exists());
+}
+
+fn a_directory_that_is_not_mirrored_cannot_be_added_to() {
+    let ground = Ground::new(1000);
+    let said = run(
+        &over_usr(&ground),
+        "touch /system/lib/x 2>/dev/null || echo refused; rm -f /system/lib/os-release 2>/dev/null || echo refused",
+    );
+    assert_eq!(said, "refused\nrefused");
+}
+
+fn what_only_root_can_read_stays_unread_whatever_is_tried_ns_4() {
+    let ground = Ground::new(1000);
+    let skeleton = ground.ours("skeleton");
+    let lower = vec![ground.mapped(&skeleton), as_it_is("/etc")];
+    let policy = ground.policy(vec![overlay("/etc", lower, ground.layer())]);
+    let said = run(
+        &policy,
+        "cd /etc; test -e shadow && echo there
+         exec 2>/dev/null
+         cat shadow; cp shadow copy && cat copy; chmod 644 shadow; cat shadow
+         ln shadow link; cat link; mv shadow moved && cat moved; cat shadow; mv -T shadow /tmp/shadow; cat /tmp/shadow
+         echo changed >> shadow; cat shadow
+         ls -ln shadow | cut -c1-4
+         # What everyone can read can be read, and so it was not the overlay that refused.
+         test -s passwd && echo readable",
+    );
+    assert_eq!(said, "there\n-rw-\nreadable");
+}
+
+fn an_overlay_without_a_layer_takes_no_changes() {
+    let ground = Ground::new(1000);
+    let skeleton = ground.ours("skeleton");
+    ground.ours("skeleton/bin");
+    let lower = vec![ground.mapped(&skeleton), as_it_is("/usr")];
+    let policy = ground.policy(vec![overlay("/system", lower, None)]);
+    let said = run(
+        &policy,
+        "test -x /system/bin/env && echo there
+         for path in /system/x /system/bin/x; do touch $path 2>&1 | grep -o 'Read-only file system'; done",
+    );
+    assert_eq!(said, "there\nRead-only file system\nRead-only file system");
+}
+
+fn a_socket_below_an_overlay_has_nobody_behind_it_ns_4() {
+    let ground = Ground::new(1000);
+    let directory = ground.ours("sockets");
+    let path = directory.join("socket");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let covered = overlay("/covered", vec![ground.mapped(&directory)], ground.layer());
+    assert_eq!(
+        run_connect(&ground.policy(vec![covered]), "/covered/socket"),
+        "ConnectionRefused\nmade our own\nConnectionRefused"
+    );
+    // Why it matters: the same socket, through a bind that cannot be written to.
+    let bound = bind("/bound", &directory, Access::ReadOnly);
+    assert_eq!(
+        run_connect(&ground.policy(vec![bound]), "/bound/socket"),
+        "connected"
+    );
+}
+
+fn a_pipe_below_an_overlay_is_another_one_ns_4() {
+    let ground = Ground::new(1000);
+    let directory = ground.ours("pipes");
+    let path = directory.join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let outside = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    rustix::io::write(&outside, b"secret").unwrap();
+    let lower = vec![ground.mapped(&directory)];
+    let policy = ground.policy(vec![overlay("/covered", lower, ground.layer())]);
+    // Opened for both, because for reading alone it would wait for a writer.
+    let said = run(
+        &policy,
+        "test -p /covered/pipe && echo pipe; exec 3<>/covered/pipe; echo own >&3; head -n 1 <&3",
+    );
+    assert_eq!(said, "pipe\nown");
+}
+
+fn a_whiteout_hides_what_is_below_for_good_ns_4() {
+    let ground = Ground::new(1000);
+    let (above, below) = (ground.ours("above"), ground.ours("below"));
+    fs::write(below.join("secret"), "secret").unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        above.join("secret"),
+        rustix::fs::FileType::CharacterDevice,
+        rustix::fs::Mode::empty(),
+        0,
+    )
+    .unwrap();
+    let lower = vec![ground.mapped(&above), ground.mapped(&below)];
+    let policy = ground.policy(vec![overlay("/covered", lower, ground.layer())]);
+    let said = run(
+        &policy,
+        "cd /covered; ls -A; test -e secret || echo hidden
+         echo own > secret; cat secret; rm secret; test -e secret || echo hidden
+         mkdir secret; ls -A secret; rmdir secret; test -e secret || echo hidden",
+    );
+    assert_eq!(said, "hidden\nown\nhidden\nhidden");
+}

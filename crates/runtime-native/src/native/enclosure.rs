@@ -1,0 +1,344 @@
+//! What can be done to a running sandbox from outside, by whoever may enter its directory.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::TcpStream,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use zareba_confine::cgroup::{
+    FreezeMeans, Group, Host, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
+};
+use zareba_protocol::{LimitHit, LimitKind};
+use zareba_terminal::{Process, continue_descendants, stop_descendants};
+
+use super::{
+    described::Description,
+    disk::{self, Held},
+    doorman::{self, VisitError},
+    proxy,
+};
+
+/// How long processes may take to stand still, or to go on.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// The mark of a paused sandbox.
+const PAUSED: &str = "paused";
+
+/// A shell reports a process that was ended by SIGXFSZ with this status.
+const FILE_TOO_LARGE: i64 = 128 + 25;
+
+/// A running sandbox, seen from outside.
+#[derive(Debug)]
+pub(crate) struct Enclosure {
+    directory: PathBuf,
+    opened: OnceLock<Option<Opened>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    description: Description,
+    group: Option<Group>,
+    counters: Option<LimitCounters>,
+    disk: Option<File>,
+}
+
+/// How often limits had been met when it was last looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    counts: LimitCounts,
+    disk: u64,
+}
+
+/// Why a sandbox could not be paused or resumed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PauseError {
+    /// There is no description of it.
+    #[error("the sandbox has ended")]
+    Ended,
+    /// Its processes do not stand still, or do not go on.
+    #[error("its processes do not obey")]
+    Group(#[from] zareba_confine::cgroup::CgroupError),
+    /// The mark could not be written.
+    #[error("cannot note that it is paused")]
+    Mark(#[from] io::Error),
+}
+
+impl Enclosure {
+    /// That of a sandbox with this directory, when the runtime is one with walls.
+    pub(crate) fn of(runtime: &str, directory: &Path) -> Option<Arc<Self>> {
+        (runtime == super::NAME).then(|| Arc::new(Self::new(directory)))
+    }
+
+    fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            opened: OnceLock::new(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Finds its control groups and opens what is read again and again. Blocks for a moment, the
+    /// first time.
+    pub(crate) fn open(&self) -> bool {
+        self.opened().is_some()
+    }
+
+    fn opened(&self) -> Option<&Opened> {
+        let open = || Opened::open(&self.directory);
+        self.opened.get_or_init(open).as_ref()
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        fs::symlink_metadata(self.directory.join(PAUSED)).is_ok()
+    }
+
+    /// Stops every process where it is. Blocks.
+    pub(crate) fn pause(&self) -> Result<(), PauseError> {
+        let opened = self.opened().ok_or(PauseError::Ended)?;
+        let mark = self.directory.join(PAUSED);
+        // The mark first: whoever finds none can count on an answer.
+        File::create(&mark)?;
+        let paused = match opened.freezable() {
+            Some(group) => group.freeze(STANDSTILL),
+            None => {
+                stop_descendants(opened.init()?);
+                Ok(())
+            }
+        };
+        if let Err(error) = paused {
+            let _ = self.resume();
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Lets them go on. Blocks.
+    pub(crate) fn resume(&self) -> Result<(), PauseError> {
+        let opened = self.opened().ok_or(PauseError::Ended)?;
+        match opened.freezable() {
+            Some(group) => group.thaw(STANDSTILL)?,
+            None => continue_descendants(opened.init()?),
+        }
+        match fs::remove_file(self.directory.join(PAUSED)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The limits that were met since the last time somebody asked, also by what went on in the
+    /// background meanwhile.
+    pub(crate) fn limits_met(&self, exit_code: i64) -> Vec<LimitHit> {
+        let Some(opened) = self.opened() else {
+            return Vec::new();
+        };
+        let now = opened.seen();
+        let before = {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *seen, now)
+        };
+        opened.tell(before, now, exit_code)
+    }
+
+    /// What stands around it, and what it has used.
+    pub(crate) fn inspect(&self) -> Option<Value> {
+        let opened = self.opened()?;
+        let held = disk::measure(&self.directory.join("layer"));
+        let statistics = opened.group.as_ref().map(Group::statistics);
+        let usage = statistics.and_then(Result::ok).unwrap_or_default();
+        let listening = doorman::listening_inside(&self.directory).unwrap_or_default();
+        let egress = fs::read(self.directory.join(proxy::COUNTERS)).unwrap_or_default();
+        Some(json!({
+            "paused": self.is_paused(),
+            "pid": opened.description.init.pid,
+            "enforcement": opened.description.enforcement,
+            "usage": usage_document(&usage, held),
+            "listening": listening,
+            "egress": serde_json::from_slice::<Value>(&egress).ok(),
+        }))
+    }
+
+    /// Connects to a program inside. Blocks for some seconds at most.
+    pub(crate) fn connect(&self, port: u16) -> Result<TcpStream, VisitError> {
+        doorman::connect_inside(&self.directory, port)
+    }
+}
+
+impl Opened {
+    fn open(directory: &Path) -> Option<Self> {
+        let description = Description::read(directory)?;
+        let group = Host::detect()
+            .and_then(|host| Group::open_at(&host, &description.groups))
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "cannot find the control groups of a sandbox");
+                None
+            });
+        let counters = group.as_ref().map(Group::limit_counters);
+        Some(Self {
+            description,
+            counters: counters.and_then(Result::ok),
+            group,
+            disk: File::open(directory.join(disk::COUNTER)).ok(),
+        })
+    }
+
+    fn freezable(&self) -> Option<&Group> {
+        let group = self.group.as_ref()?;
+        (group.report().freeze != FreezeMeans::None).then_some(group)
+    }
+
+    /// The number of the first process, unless another has got it.
+    fn init(&self) -> Result<i32, PauseError> {
+        let init = self.description.init;
+        match Process::read(init.pid) {
+            Ok(process) if process.id == init => Ok(init.pid),
+            _ => Err(PauseError::Ended),
+        }
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            counts: self
+                .counters
+                .as_ref()
+                .map_or_else(LimitCounts::default, LimitCounters::read),
+            disk: self.disk.as_ref().map_or(0, read_number),
+        }
+    }
+
+    fn tell(&self, before: Seen, now: Seen, exit_code: i64) -> Vec<LimitHit> {
+        let mut hits = Vec::new();
+        let mut hit = |kind, message| hits.push(LimitHit { kind, message });
+        let killed = now.counts.oom_kills.saturating_sub(before.counts.oom_kills);
+        if killed > 0 {
+            let limit = self.limit(Limit::Memory).map_or_else(String::new, bytes);
+            hit(
+                LimitKind::OomKilled,
+                format!(
+                    "the sandbox reached its memory limit{limit} and {} killed",
+                    processes(killed)
+                ),
+            );
+        }
+        let refused = now
+            .counts
+            .pids_refused
+            .saturating_sub(before.counts.pids_refused);
+        if refused > 0 {
+            let limit = self.limit(Limit::Pids);
+            let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+            hit(
+                LimitKind::PidsLimit,
+                format!(
+                    "the sandbox reached its limit{limit} processes and threads: {refused} more refused"
+                ),
+            );
+        }
+        let disk = self.description.disk;
+        if now.disk > before.disk {
+            let (size, files) = (bytes(disk.bytes), disk.inodes);
+            hit(
+                LimitKind::DiskQuotaExceeded,
+                format!(
+                    "the sandbox's files outgrew their limit{size} or {files} files, and what ran was killed; remove some"
+                ),
+            );
+        } else if exit_code == FILE_TOO_LARGE {
+            let size = bytes(disk.bytes);
+            hit(
+                LimitKind::DiskQuotaExceeded,
+                format!("a file would have outgrown the limit{size} for files"),
+            );
+        }
+        hits
+    }
+
+    /// The number that the kernel enforces.
+    fn limit(&self, limit: Limit) -> Option<u64> {
+        match self.group.as_ref()?.report().outcome(limit) {
+            Outcome::Enforced { value, .. } => value.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+fn read_number(file: &File) -> u64 {
+    let mut digits = [0; 20];
+    let length = file.read_at(&mut digits, 0).unwrap_or(0);
+    let digits = digits.get(..length).unwrap_or_default();
+    std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0)
+}
+
+fn processes(number: u64) -> String {
+    match number {
+        1 => "a process was".to_owned(),
+        number => format!("{number} processes were"),
+    }
+}
+
+/// ` of 2 GiB`, or ` of 1000 bytes` where no unit fits.
+fn bytes(number: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fitting = units
+        .iter()
+        .find(|(_, shift)| number > 0 && number.trailing_zeros() >= *shift);
+    match fitting {
+        Some((unit, shift)) => format!(" of {} {unit}", number >> shift),
+        None => format!(" of {number} bytes"),
+    }
+}
+
+fn usage_document(usage: &Statistics, held: Held) -> Value {
+    let memory = usage.memory.map(|memory| {
+        json!({
+            "bytes": memory.current_bytes,
+            "peak_bytes": memory.peak_bytes,
+            "oom_kills": memory.oom_kills,
+        })
+    });
+    let pids = usage
+        .pids
+        .map(|pids| json!({ "current": pids.current, "refused": pids.limit_hits }));
+    let cpu = usage
+        .cpu
+        .as_ref()
+        .map(|cpu| json!({ "seconds": cpu.usage.as_secs_f64() }));
+    json!({
+        "memory": memory,
+        "pids": pids,
+        "cpu": cpu,
+        "disk": { "bytes": held.bytes, "inodes": held.inodes },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_largest_unit_that_fits() {
+        assert_eq!(bytes(2 << 30), " of 2 GiB");
+        assert_eq!(bytes(1536 << 20), " of 1536 MiB");
+        assert_eq!(bytes(1001), " of 1001 bytes");
+        assert_eq!(bytes(0), " of 0 bytes");
+    }
+
+    #[test]
+    fn a_directory_without_a_description_has_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let enclosure = Enclosure::new(directory.path());
+        assert!(!enclosure.open());
+        assert!(matches!(enclosure.pause(), Err(PauseError::Ended)));
+        assert!(!enclosure.is_paused());
+        assert_eq!(enclosure.limits_met(1), []);
+    }
+}

@@ -1,0 +1,215 @@
+//! Starting a sandbox with our own program in it, and taking every right from it.
+
+use std::{
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::FileExt as _,
+    },
+    path::PathBuf,
+};
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    process::Pid,
+};
+use zareba_confine::{
+    Bounds, CompiledFilter, Confined, Hooks, LandlockReport, LaunchError, PathPolicy, Permissions,
+    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
+    cgroup::{Group, LeafLimits, OomScope},
+    drop_all_capabilities, launch,
+};
+
+use super::{
+    SuperviseError, Supervision,
+    disk::DiskLimit,
+    program::{Invocation, KeyPipe},
+    supervise::Preparing as _,
+    view::{HOME, View, WORKSPACE},
+};
+
+/// What a sandbox is started from.
+pub(super) struct Start<'a> {
+    pub(super) supervision: &'a Supervision,
+    pub(super) view: &'a View,
+    pub(super) policy: &'a Policy,
+    pub(super) group: &'a Group,
+}
+
+/// A sandbox whose executor waits for its key.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) confined: Confined,
+    pub(super) key: KeyPipe,
+    pub(super) landlock: LandlockReport,
+}
+
+impl Start<'_> {
+    pub(super) fn start(&self) -> Result<Started, SuperviseError> {
+        let leaf = self.group.leaf(
+            "all",
+            &LeafLimits {
+                memory_bytes: None,
+                pids: None,
+                oom: OomScope::OneProcess,
+            },
+        )?;
+        let (program, key) = Invocation {
+            socket: &self.supervision.socket,
+            view: self.view,
+            environment: &self.supervision.environment,
+            arguments: &self.supervision.arguments,
+        }
+        .program()
+        .preparing("the executor")?;
+        let restriction = Restriction {
+            disk: self.supervision.limits.disk,
+            paths: self.view,
+            executable: program
+                .executable
+                .as_fd()
+                .try_clone_to_owned()
+                .preparing("our own program")?,
+            filter: filter()?,
+            told: Told::new().preparing("what Landlock will tell")?,
+        };
+        let admit = |pid: i32| match Pid::from_raw(pid) {
+            Some(pid) => leaf.attach(pid).map_err(io::Error::other),
+            None => Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let confined = launch(
+            self.policy,
+            program,
+            &Hooks {
+                admit: &admit,
+                restrict: &|| restriction.apply(),
+            },
+        )?;
+        let landlock = restriction.told.report(self.view);
+        Ok(Started {
+            landlock: landlock.inspect_err(|_| confined.end())?,
+            confined,
+            key,
+        })
+    }
+}
+
+fn filter() -> Result<CompiledFilter, LaunchError> {
+    SeccompProfile::builtin(Permissions {
+        debugging: false,
+        user_namespaces: false,
+    })
+    .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))
+}
+
+/// What is taken from a sandbox last, in its own process.
+struct Restriction<'a> {
+    disk: DiskLimit,
+    paths: &'a View,
+    executable: OwnedFd,
+    filter: CompiledFilter,
+    told: Told,
+}
+
+impl Restriction<'_> {
+    fn apply(&self) -> Result<(), RestrictError> {
+        let failed = |step, errno: Option<i32>| RestrictError {
+            step,
+            errno: errno.unwrap_or(0),
+        };
+        limits_of_each(self.disk)
+            .apply()
+            .map_err(|error| failed(Step::ResourceLimits, error.raw_os_error()))?;
+        drop_all_capabilities()
+            .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
+        // Enforced in full at the ABI of this kernel, or this is an error.
+        let report = Ruleset::prepare(&paths(self.paths))
+            .and_then(|rules| rules.allow_program(self.executable.as_fd()))
+            .and_then(Ruleset::enforce)
+            .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
+        self.told
+            .tell(&report)
+            .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
+        self.filter
+            .install()
+            .map_err(|error| failed(Step::Seccomp, error.raw_os_error()))
+    }
+}
+
+/// What Landlock came to, from the sandbox's process to the supervisor. Its program never has
+/// the descriptor.
+struct Told(File);
+
+impl Told {
+    fn new() -> io::Result<Self> {
+        Ok(Self(memfd_create("landlock", MemfdFlags::CLOEXEC)?.into()))
+    }
+
+    fn tell(&self, report: &LandlockReport) -> io::Result<()> {
+        self.0.write_all_at(&report.abi.to_ne_bytes(), 0)
+    }
+
+    fn report(&self, view: &View) -> Result<LandlockReport, SuperviseError> {
+        let mut abi = [0; 4];
+        self.0
+            .read_exact_at(&mut abi, 0)
+            .preparing("what Landlock has told")?;
+        Ok(LandlockReport::at(i32::from_ne_bytes(abi), &paths(view)))
+    }
+}
+
+/// A floor that holds also where there are no control groups.
+fn limits_of_each(disk: DiskLimit) -> ResourceLimits {
+    ResourceLimits {
+        open_files: Bounds {
+            soft: 4096,
+            hard: 4096,
+        },
+        processes: Some(Bounds::fixed(2048)),
+        file_bytes: Some(Bounds::fixed(disk.bytes)),
+        stack_bytes: Bounds {
+            soft: 8 * 1024 * 1024,
+            hard: 64 * 1024 * 1024,
+        },
+        locked_bytes: Bounds::fixed(64 * 1024),
+        pending_signals: Bounds::fixed(4096),
+        message_queue_bytes: Bounds::fixed(800 * 1024),
+    }
+}
+
+/// What may be opened inside, beyond what the mounts say already.
+fn paths(view: &View) -> PathPolicy {
+    if let View::Image { .. } = view {
+        // All of it is the sandbox's own.
+        let everything = || vec![PathBuf::from("/")];
+        return PathPolicy {
+            read_only: everything(),
+            read_write: everything(),
+            execute: everything(),
+            tcp: None,
+            reach: Reach::Inside,
+        };
+    }
+    let there = |paths: &[&str]| {
+        paths
+            .iter()
+            .map(PathBuf::from)
+            .filter(|path| path.exists())
+            .collect()
+    };
+    PathPolicy {
+        read_only: there(&["/"]),
+        // Whether system directories can be changed is up to their mounts.
+        read_write: there(&[
+            WORKSPACE, HOME, "/tmp", "/var", "/run", "/dev", "/proc", "/usr", "/etc", "/opt",
+            "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+        ]),
+        execute: there(&[
+            "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", WORKSPACE,
+            HOME, "/tmp", "/var",
+        ]),
+        tcp: None,
+        reach: Reach::Inside,
+    }
+}

@@ -1,0 +1,39 @@
+//! The file system of an image, as a sandbox sees it.
+
+use std::{io, path::PathBuf};
+
+use zareba_confine::{Lower, Overlay, Root};
+
+use super::{HOME, Request, Seen, WORKSPACE, generated, owned_alike, places::Places};
+
+/// Directories that something is mounted on. An image may have links there, or nothing; a layer
+/// of ours above it has plain directories, and so no mount is ever led anywhere.
+const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", HOME, WORKSPACE];
+
+/// The image's layers under ours. Its user database is its own.
+pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) -> io::Result<Seen> {
+    generated::make_own(places, request.resolver)?;
+    for (name, text) in generated::COMMON {
+        places.make_file(&places.files().join("etc").join(name), text)?;
+    }
+    for point in MOUNT_POINTS {
+        let mut path = places.files();
+        for name in point.split('/').filter(|name| !name.is_empty()) {
+            path.push(name);
+            places.make_directory(&path)?;
+        }
+    }
+    let mut lower = vec![places.lower(places.files())];
+    for layer in layers {
+        lower.push(Lower {
+            path: layer.clone(),
+            owner: owned_alike(layer)?,
+        });
+    }
+    let layer = Some(places.layer("root")?);
+    Ok(Seen {
+        root: Root::Overlay(Overlay { lower, layer }),
+        entries: Vec::new(),
+        lease: None,
+    })
+}

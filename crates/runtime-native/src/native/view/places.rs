@@ -1,0 +1,102 @@
+//! The directories of one sandbox outside.
+
+use std::{
+    fs, io,
+    os::unix::fs::{PermissionsExt as _, chown},
+    path::{Path, PathBuf},
+};
+
+use zareba_confine::{Access, EntryKind, Identity, Lower, Ownership};
+
+/// Everything in them belongs to the sandbox's user, who must reach it, and nothing else of ours.
+#[derive(Debug)]
+pub(super) struct Places {
+    directory: PathBuf,
+    identity: Identity,
+}
+
+impl Places {
+    /// Makes them in a directory that is there and is ours.
+    pub(super) fn make(directory: &Path, identity: Identity) -> io::Result<Self> {
+        let places = Self {
+            directory: directory.to_owned(),
+            identity,
+        };
+        for name in ["files", "layer"] {
+            places.make_directory(&directory.join(name))?;
+        }
+        Ok(places)
+    }
+
+    /// Where files are put that we make up.
+    pub(super) fn files(&self) -> PathBuf {
+        self.directory.join("files")
+    }
+
+    /// An empty directory.
+    pub(super) fn empty(&self) -> io::Result<Lower> {
+        let path = self.directory.join("empty");
+        self.make_directory(&path)?;
+        Ok(self.lower(path))
+    }
+
+    /// What all sandboxes of this state directory share.
+    pub(super) fn shared(&self, name: &str) -> io::Result<PathBuf> {
+        let state = self.directory.ancestors().nth(2);
+        Ok(state.ok_or(io::ErrorKind::InvalidInput)?.join(name))
+    }
+
+    /// A layer of the sandbox's own, to take the changes of one overlay.
+    pub(super) fn layer(&self, name: &str) -> io::Result<PathBuf> {
+        let layer = self.directory.join("layer").join(name);
+        self.make_directory(&layer)?;
+        self.make_directory(&layer.join("upper"))?;
+        self.make_directory(&layer.join("work"))?;
+        Ok(layer)
+    }
+
+    /// Where the executor keeps its own files.
+    pub(super) fn state(&self) -> io::Result<EntryKind> {
+        let source = self.directory.join("layer").join("state");
+        self.make_directory(&source)?;
+        Ok(EntryKind::Bind {
+            source,
+            access: Access::ReadWrite,
+            owner: Ownership::AsItIs,
+        })
+    }
+
+    /// A directory of ours that is below an overlay.
+    pub(super) fn lower(&self, path: PathBuf) -> Lower {
+        Lower {
+            path,
+            owner: Ownership::AsItIs,
+        }
+    }
+
+    /// Makes a directory, if it is not there.
+    pub(super) fn make_directory(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            made => made?,
+        }
+        self.give(path, 0o755)
+    }
+
+    /// Makes a file.
+    pub(super) fn make_file(&self, path: &Path, text: &str) -> io::Result<()> {
+        fs::write(path, text)?;
+        self.give(path, 0o644)
+    }
+
+    /// Whatever mask we were started with, what is inside must be readable there.
+    fn give(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let Identity {
+            uid_outside,
+            gid_outside,
+            ..
+        } = self.identity;
+        chown(path, Some(uid_outside), Some(gid_outside))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    }
+}

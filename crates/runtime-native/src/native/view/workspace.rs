@@ -1,0 +1,171 @@
+//! The directory that an agent works in, and the names in it that other programs of this machine
+//! act on.
+//!
+//! A workspace whose changes reach the machine is more than files: git runs hooks and what its
+//! configuration names, editors run tasks, shells load `.envrc`. Whatever of that is there when
+//! the sandbox starts cannot be changed inside (NS-6). What is *not* there cannot be kept from
+//! coming into being by a mount, which needs something to lie on; only `.git/hooks` and
+//! `.git/config` are made, empty, where there is a `.git` without them. So an agent can still
+//! make a repository in a directory that was none, with hooks in it, and in a repository the
+//! file `.git/commondir`, which points git to another configuration. Who wants neither chooses
+//! to copy on write, where nothing reaches the machine before somebody has looked at it.
+
+use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, mkdirat, openat};
+use rustix::fs::{Gid, Uid};
+use zareba_confine::{Access, Entry, EntryKind, Lower, Overlay};
+
+use super::{WORKSPACE, entry, owned_alike, places::Places};
+
+/// How a directory of this machine appears as the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspaceMode {
+    /// Changes stay in the sandbox, and go with it.
+    CopyOnWrite,
+    /// Changes reach the directory itself, apart from names that other programs act on.
+    ReadWrite,
+    /// There are none.
+    ReadOnly,
+}
+
+/// Names in a workspace that editors, shells and agents outside act on.
+const ACTED_ON: [&str; 9] = [
+    ".claude",
+    ".cursor",
+    ".devcontainer",
+    ".envrc",
+    ".idea",
+    ".mcp.json",
+    ".openhands",
+    ".vscode",
+    ".zareba",
+];
+
+/// Names in a repository that git acts on; those of its submodules are as powerful as its own.
+const ACTED_ON_BY_GIT: [&str; 3] = ["config", "hooks", "modules"];
+
+/// The workspace, and what is kept from being changed in it.
+pub(super) fn entries(
+    places: &Places,
+    workspace: Option<&Path>,
+    mode: WorkspaceMode,
+) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let kind = match (workspace, mode) {
+        (None, _) => overlay(places, places.empty()?)?,
+        (Some(source), WorkspaceMode::CopyOnWrite) => overlay(
+            places,
+            Lower {
+                path: source.to_owned(),
+                owner: owned_alike(source)?,
+            },
+        )?,
+        (Some(source), WorkspaceMode::ReadOnly) => bind(source, Access::ReadOnly)?,
+        (Some(source), WorkspaceMode::ReadWrite) => {
+            entries = guarded(source)?;
+            bind(source, Access::ReadWrite)?
+        }
+    };
+    entries.insert(0, entry(WORKSPACE, kind));
+    Ok(entries)
+}
+
+fn overlay(places: &Places, lower: Lower) -> io::Result<EntryKind> {
+    Ok(EntryKind::Overlay(Overlay {
+        lower: vec![lower],
+        layer: Some(places.layer("workspace")?),
+    }))
+}
+
+fn bind(source: &Path, access: Access) -> io::Result<EntryKind> {
+    Ok(EntryKind::Bind {
+        source: source.to_owned(),
+        access,
+        owner: owned_alike(source)?,
+    })
+}
+
+/// Names that cannot be changed in a workspace that can.
+fn guarded(source: &Path) -> io::Result<Vec<Entry>> {
+    let inside = Path::new(WORKSPACE);
+    let mut entries = Vec::new();
+    for name in ACTED_ON {
+        if is_there(&source.join(name))?.is_some() {
+            entries.push(again(&inside.join(name), Access::ReadOnly));
+        }
+    }
+    let git = inside.join(".git");
+    match is_there(&source.join(".git"))? {
+        None => {}
+        // The place of a repository that is somewhere else, as in a second working tree.
+        Some(Kind::File) => entries.push(again(&git, Access::ReadOnly)),
+        Some(Kind::Directory) => {
+            complete_repository(&source.join(".git"))?;
+            // Without a mount of its own it could be moved away, with all that is mounted in it.
+            entries.push(again(&git, Access::ReadWrite));
+            for name in ACTED_ON_BY_GIT {
+                if is_there(&source.join(".git").join(name))?.is_some() {
+                    entries.push(again(&git.join(name), Access::ReadOnly));
+                }
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn again(inside: &Path, access: Access) -> Entry {
+    entry(inside, EntryKind::Again { access })
+}
+
+enum Kind {
+    File,
+    Directory,
+}
+
+/// What is at a path that shall be mounted on, which cannot be a link: whoever can change the
+/// directory could point it elsewhere.
+fn is_there(path: &Path) -> io::Result<Option<Kind>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(Some(Kind::Directory)),
+        Ok(found) if found.is_file() => Ok(Some(Kind::File)),
+        Ok(_) => Err(io::Error::other(format!(
+            "`{}` is neither a file nor a directory, and so cannot be kept from being changed: \
+             remove it, or choose a workspace that is copied on write",
+            path.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes what git would look for, so that there is something to guard.
+///
+/// Another sandbox may be at work in the same directory, so no link is followed.
+fn complete_repository(git: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let owner = fs::symlink_metadata(git)?;
+    let directory = openat(CWD, git, flags, Mode::empty())?;
+    let give = |name: &str| {
+        let (uid, gid) = (Uid::from_raw(owner.uid()), Gid::from_raw(owner.gid()));
+        chownat(
+            &directory,
+            name,
+            Some(uid),
+            Some(gid),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+    };
+    match mkdirat(&directory, "hooks", Mode::from_raw_mode(0o755)) {
+        Ok(()) => give("hooks")?,
+        Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    match openat(&directory, "config", flags, Mode::from_raw_mode(0o644)) {
+        Ok(_) => give("config")?,
+        Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

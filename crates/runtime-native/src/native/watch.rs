@@ -1,0 +1,124 @@
+//! Watching over a sandbox until it ends.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
+};
+use zareba_confine::{Confined, EndRequests, cgroup::Group};
+use zareba_terminal::kill_descendants;
+
+use super::{disk::DiskWatch, doorman::Doorman};
+
+/// How long a paused sandbox may take to hear of its end.
+const THAW_WITHIN: Duration = Duration::from_secs(1);
+
+/// What a supervisor waits for.
+pub(super) struct Watch<'a> {
+    pub(super) confined: &'a Confined,
+    pub(super) group: &'a Group,
+    /// The executor's number outside; everything that the agent starts descends from it.
+    pub(super) executor: i32,
+    /// Its end means that nobody wants the sandbox any more.
+    pub(super) lifeline: Option<&'a OwnedFd>,
+    /// So do these.
+    pub(super) requests: &'a EndRequests,
+    pub(super) disk: DiskWatch,
+    pub(super) doorman: Option<Doorman>,
+}
+
+/// Which of them stirred.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stirred {
+    sandbox: bool,
+    requests: bool,
+    lifeline: bool,
+    doorman: bool,
+}
+
+impl Watch<'_> {
+    /// Returns the sandbox's exit status when it has ended.
+    pub(super) fn until_the_end(mut self) -> i32 {
+        loop {
+            let Ok(stirred) = self.wait() else {
+                self.kill();
+                return self.reap();
+            };
+            if stirred.sandbox {
+                return self.reap();
+            }
+            if stirred.requests || (stirred.lifeline && self.lifeline.is_some_and(has_ended)) {
+                self.kill();
+                return self.reap();
+            }
+            if let Some(doorman) = self.doorman.as_mut().filter(|_| stirred.doorman) {
+                doorman.attend();
+            }
+            if self.disk.look() {
+                self.disk.note();
+                kill_descendants(self.executor);
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Stirred> {
+        let mut fds = vec![
+            PollFd::new(&self.confined.pidfd, PollFlags::IN),
+            PollFd::new(self.requests, PollFlags::IN),
+        ];
+        let lifeline = self
+            .lifeline
+            .map(|lifeline| PollFd::new(lifeline, PollFlags::IN));
+        let has_lifeline = lifeline.is_some();
+        fds.extend(lifeline);
+        let door = fds.len();
+        let doors = self.doorman.iter().flat_map(Doorman::descriptors);
+        fds.extend(doors.map(|door| PollFd::new(door, PollFlags::IN)));
+        // A little later than due, never a little earlier.
+        let patience = self.disk.due_in() + Duration::from_millis(1);
+        match poll(&mut fds, Timespec::try_from(patience).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stirs = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok(Stirred {
+            sandbox: stirs(0),
+            requests: stirs(1),
+            lifeline: has_lifeline && stirs(2),
+            doorman: (door..fds.len()).any(stirs),
+        })
+    }
+
+    /// With its first process everything inside goes. A frozen one hears of it only when it is
+    /// thawed.
+    fn kill(&self) {
+        let _ = pidfd_send_signal(&self.confined.pidfd, Signal::KILL);
+        if self.group.is_available() {
+            let _ = self.group.thaw(THAW_WITHIN);
+        }
+    }
+
+    fn reap(&self) -> i32 {
+        let id = WaitId::PidFd(self.confined.pidfd.as_fd());
+        match waitid(id, WaitIdOptions::EXITED) {
+            Ok(Some(status)) => status
+                .exit_status()
+                .unwrap_or(128 + status.terminating_signal().unwrap_or(0)),
+            Ok(None) | Err(_) => 1,
+        }
+    }
+}
+
+/// What is written to a lifeline means nothing.
+fn has_ended(lifeline: &OwnedFd) -> bool {
+    !matches!(
+        rustix::io::read(lifeline, &mut [0; 256]),
+        Ok(1..) | Err(Errno::INTR | Errno::AGAIN)
+    )
+}

@@ -1,0 +1,145 @@
+//! Limits of a `native` sandbox: each at its end is named in the observation, and what else runs
+//! there goes on.
+
+use zareba_protocol::{
+    Action, CommandMetadata, LimitHit, LimitKind, Observation, ObservationKind, RunCommand,
+};
+use zareba_runtime::{Runtime as _, Sandbox};
+use zareba_runtime_native::{DiskLimit, Reachable, SystemMode, Usage, Walls, WorkspaceMode};
+
+use crate::fixture::{self, output, spec};
+
+const MIB: u64 = 1024 * 1024;
+
+const TIGHT: Walls = Walls {
+    workspace: WorkspaceMode::CopyOnWrite,
+    system: SystemMode::CopyOnWrite,
+    network: Reachable::Nothing,
+    usage: Usage {
+        memory_bytes: 128 * MIB,
+        pids: 40,
+        cpu_millis: 2000,
+        disk: DiskLimit {
+            bytes: 32 * MIB,
+            inodes: 500,
+        },
+    },
+};
+
+async fn observe(sandbox: &dyn Sandbox, command: &str) -> (CommandMetadata, String) {
+    let action = Action::Run(RunCommand {
+        blocking: true,
+        ..RunCommand::new(command)
+    });
+    let answer = sandbox.run_action(action.into()).await.unwrap();
+    let Observation { content, kind } = answer.observation;
+    match kind {
+        ObservationKind::Run(run) => (run.metadata, content),
+        other => panic!("{other:?}: {content}"),
+    }
+}
+
+fn only(metadata: &CommandMetadata) -> &LimitHit {
+    match metadata.limits.as_slice() {
+        [limit] => limit,
+        limits => panic!("{limits:?} {}", metadata.suffix),
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn memory_that_runs_out_is_named_and_the_executor_survives_ns_17() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (modest, content) = observe(&*sandbox, "python3 -c 'x = bytearray(32 << 20)'").await;
+    assert_eq!((modest.exit_code, modest.limits), (0, vec![]), "{content}");
+    let (greedy, content) = observe(&*sandbox, "python3 -c 'x = bytearray(1 << 30)'").await;
+    assert_ne!(greedy.exit_code, 0, "{content}");
+    assert_eq!(only(&greedy).kind, LimitKind::OomKilled);
+    let message = "the sandbox reached its memory limit of 128 MiB and a process was killed";
+    assert_eq!(only(&greedy).message, message);
+    assert!(greedy.suffix.contains(message), "{}", greedy.suffix);
+    // Told once, by the action that met it.
+    let (after, content) = observe(&*sandbox, "echo alive").await;
+    assert_eq!((after.limits, content.as_str()), (vec![], "alive"));
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs root"]
+async fn processes_that_were_refused_are_named_ns_13() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let few = "python3 -c 'import os; [os.fork() or os._exit(0) for n in range(10)]'";
+    assert_eq!(observe(&*sandbox, few).await.0.limits, []);
+    let many = "python3 - <<'END'\nimport os, time\nchildren = []\ntry:\n    for n in range(100):\n        \
+                child = os.fork()\n        if child == 0:\n            time.sleep(1000)\n        \
+                children.append(child)\nexcept OSError as error:\n    print(error.errno)\n\
+                for child in children:\n    os.kill(child, 9)\nEND";
+    let (refused, content) = observe(&*sandbox, many).await;
+    assert_eq!(content, "11");
+    assert_eq!(only(&refused).kind, LimitKind::PidsLimit);
+    assert!(
+        only(&refused).message.contains("its limit of 40 processes"),
+        "{refused:?}"
+    );
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn files_that_become_too_many_or_too_large_are_named_and_can_be_removed_ns_16() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (fine, content) = observe(&*sandbox, "head -c 16M /dev/zero > fine; echo $?").await;
+    assert_eq!((fine.limits, content.as_str()), (vec![], "0"));
+    // Each file is small enough for the kernel; together they are too large.
+    let filler = "for n in $(seq 1000); do head -c 8M /dev/zero > f$n; sleep 0.05; done";
+    let (filled, content) = observe(&*sandbox, filler).await;
+    assert_eq!(
+        only(&filled).kind,
+        LimitKind::DiskQuotaExceeded,
+        "{content}"
+    );
+    assert!(filled.shell_restarted, "{filled:?}");
+    assert_eq!(output(&*sandbox, "rm f[0-9]*; ls").await, "fine");
+    let many = "mkdir many; for n in $(seq 100000); do : > many/$n; done";
+    let (crowded, _) = observe(&*sandbox, many).await;
+    assert_eq!(only(&crowded).kind, LimitKind::DiskQuotaExceeded);
+    assert_eq!(output(&*sandbox, "rm -r many; echo gone").await, "gone");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_single_file_cannot_outgrow_the_limit_at_all_ns_15() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (metadata, content) = observe(&*sandbox, "head -c 100M /dev/zero > large").await;
+    assert_ne!(metadata.exit_code, 0, "{content}");
+    assert_eq!(only(&metadata).kind, LimitKind::DiskQuotaExceeded);
+    let size = output(&*sandbox, "stat -c %s large").await;
+    assert!(size.parse::<u64>().unwrap() <= 32 * MIB, "{size}");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_busy_sandbox_leaves_another_one_usable() {
+    let fixture = fixture::native_with(TIGHT);
+    let busy = fixture.runtime.create(spec()).await.unwrap();
+    let calm = fixture.runtime.create(spec()).await.unwrap();
+    let flood = Action::Run(RunCommand {
+        blocking: true,
+        ..RunCommand::new("(while :; do :; done) & yes | head -c 20M")
+    });
+    let flooding = busy.run_action(flood.into());
+    let answering = async {
+        for number in 0..50 {
+            let command = format!("echo {number}");
+            assert_eq!(output(&*calm, &command).await, number.to_string());
+        }
+    };
+    let (flooded, ()) = tokio::join!(flooding, answering);
+    flooded.unwrap();
+    busy.close().await.unwrap();
+    calm.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
