@@ -69,7 +69,7 @@ fn a_command_that_takes_too_long_ends_with_124() {
     assert_eq!((told.code, told.stdout.as_str()), (Some(124), "begun\n"));
     assert_eq!(
         summary(&told).1,
-        "zareba: timed out after TIME in the runtime `cli`"
+        "zareba: timed out after TIME in the runtime `native`"
     );
     let told = place.output(&["run", "--set", "shell.timeout=0.2", "--", "sleep 1000"]);
     assert_eq!(told.code, Some(124));
@@ -78,9 +78,13 @@ fn a_command_that_takes_too_long_ends_with_124() {
 #[test]
 fn long_output_is_printed_whole() {
     let place = Place::new();
-    let told = place.output(&["run", "--", "seq 1 20000"]);
     let expected: String = (1..=20000).map(|number| format!("{number}\n")).collect();
-    assert_eq!(told.stdout.replace('\r', ""), expected);
+    for runtime in ["native", "cli", "local"] {
+        let told = place.output(&["run", "--runtime", runtime, "--", "seq 1 20000"]);
+        let whole = told.stdout.replace('\r', "") == expected;
+        assert!(whole, "{runtime}: {} bytes, {}", told.stdout.len(), told.stderr);
+        assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+    }
 }
 
 #[test]
@@ -90,6 +94,8 @@ fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
     let workspace = workspace.to_str().unwrap();
     let told = place.output(&[
         "run",
+        "--runtime",
+        "cli",
         "--workspace",
         workspace,
         "--",
@@ -100,10 +106,10 @@ fn the_workspace_is_the_directory_that_was_asked_for_or_a_fresh_one() {
         std::fs::read_to_string(place.path("workspace/project/file")).unwrap(),
         "kept\n"
     );
-    let told = place.output(&["run", "--", "ls -A; pwd"]);
+    let told = place.output(&["run", "--runtime", "cli", "--", "ls -A; pwd"]);
     let fresh = std::path::Path::new(told.stdout.trim_end());
     assert!(
-        fresh.starts_with(place.path("tmp")) && !fresh.exists(),
+        fresh.starts_with(place.path("state")) && !fresh.exists(),
         "{}",
         told.stdout
     );
@@ -117,15 +123,7 @@ fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
         "id -un; pwd; cat note; echo theirs > note; cat note; ls /root; echo \"[$SECRET]\"";
     let told = Told::from(
         place
-            .zareba(&[
-                "run",
-                "--runtime",
-                "native",
-                "--workspace",
-                ".",
-                "--",
-                command,
-            ])
+            .zareba(&["run", "--workspace", ".", "--", command])
             .env("SECRET", "x")
             .output()
             .unwrap(),
@@ -146,14 +144,15 @@ fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
 fn what_is_mounted_inside_does_not_appear_outside_where_mounts_are_shared() {
     let place = Place::new();
     let script = format!(
-        "cat /proc/self/mountinfo > before; {ZAREBA} run --runtime native -- 'ls /etc/passwd'; \
+        "cat /proc/self/mountinfo > before; {ZAREBA} run -- 'ls /etc/passwd'; \
          cat /proc/self/mountinfo > after; grep -c shared: after > shared; cmp before after"
     );
     let mut unshare = std::process::Command::new("unshare");
     unshare
         .args(["-m", "--propagation", "shared", "sh", "-c", &script])
         .current_dir(place.path("workspace"))
-        .env("TMPDIR", place.path("tmp"));
+        .env("TMPDIR", place.path("tmp"))
+        .env("ZAREBA_STATE_DIRECTORY", place.path("state"));
     let told = Told::from(unshare.output().unwrap());
     assert_eq!(
         (told.code, told.stdout.as_str()),
@@ -187,10 +186,9 @@ fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
     let told = place.output(&["run", "--set", "shell.program=/none", "--", "true"]);
     assert_eq!(told.code, Some(122), "{}", told.stderr);
     assert!(told.stderr.contains("\n  caused by: "), "{}", told.stderr);
-    assert!(
-        told.stderr
-            .ends_with("  hint: `zareba doctor` says what this machine can do\n")
-    );
+    let hints = "  hint: `zareba doctor` says what this machine can do\n  \
+                 hint: `--runtime cli` runs commands here, without any isolation\n";
+    assert!(told.stderr.ends_with(hints), "{}", told.stderr);
     assert_eq!(
         place
             .output(&["run", "--timeout", "never", "--", "true"])

@@ -35,7 +35,7 @@ struct Person {
 
 impl Person {
     fn start(place: &Place, size: Size) -> Self {
-        Self::start_with(place, size, &["shell"])
+        Self::start_with(place, size, &["shell", "--runtime", "cli"])
     }
 
     fn start_with(place: &Place, size: Size, arguments: &[&str]) -> Self {
@@ -47,6 +47,7 @@ impl Person {
             variable("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
             variable("HOME", place.path("home").into()),
             variable("TMPDIR", place.path("tmp").into()),
+            variable("ZAREBA_STATE_DIRECTORY", place.path("state").into()),
             variable("TERM", "vt100".into()),
         ];
         let child = spawn.on(&pty).unwrap();
@@ -177,8 +178,7 @@ async fn a_signal_gives_the_terminal_back_too() {
 async fn a_terminal_is_relayed_into_a_sandbox_and_its_exit_code_out_of_it() {
     let place = Place::new();
     let size = |columns, rows| Size { columns, rows };
-    let arguments = ["shell", "--runtime", "native"];
-    let mut person = Person::start_with(&place, size(91, 33), &arguments);
+    let mut person = Person::start_with(&place, size(91, 33), &["shell"]);
     person.sees("runtime `native`; `exit` leaves it").await;
     person.begins_to_count().await;
     person.types("id -un; stty size; echo $TERM $((40 + 2))\r");

@@ -67,6 +67,7 @@ impl Place {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
+            .env("ZAREBA_STATE_DIRECTORY", self.path("state"))
             .env("LANG", "C.UTF-8")
             .current_dir(self.path("workspace"))
             .stdin(Stdio::null());

@@ -20,6 +20,22 @@ fn every_command_has_help_with_an_example() {
         &["run"][..],
         &["shell"],
         &["action"],
+        &["create"],
+        &["ps"],
+        &["exec"],
+        &["inspect"],
+        &["cp"],
+        &["port"],
+        &["logs"],
+        &["pause"],
+        &["resume"],
+        &["stop"],
+        &["rm"],
+        &["gc"],
+        &["image", "ls"],
+        &["image", "import"],
+        &["image", "pull"],
+        &["image", "rm"],
         &["executor"],
         &["config", "show"],
         &["doctor"],
@@ -190,7 +206,7 @@ fn completions_are_printed_for_every_shell() {
 #[test]
 fn the_log_is_silent_unless_it_is_asked_for_and_can_be_json() {
     let place = Place::new();
-    let arguments = ["run", "--", "true"];
+    let arguments = ["run", "--runtime", "cli", "--", "true"];
     let output = place
         .zareba(&arguments)
         .env("LOG_LEVEL", "ERROR")

@@ -63,7 +63,11 @@ fn decisions(
     permissions: Permissions,
 ) -> Result<BTreeMap<u32, Decision>, SeccompError> {
     let mut gathered: BTreeMap<u32, Gathered> = BTreeMap::new();
-    for entry in &profile.deny {
+    let denied = profile
+        .deny
+        .iter()
+        .filter(|entry| entry.permission.is_none() || !permissions.include(entry.permission));
+    for entry in denied {
         let verdict = match entry.errno {
             Errno::NotPermitted => Verdict::NOT_PERMITTED,
             Errno::NotThere => Verdict::NOT_THERE,

@@ -19,10 +19,12 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 const DEBUGGING: Permissions = Permissions {
     debugging: true,
     user_namespaces: false,
+    set_id_files: false,
 };
 const USER_NAMESPACES: Permissions = Permissions {
     debugging: false,
     user_namespaces: true,
+    set_id_files: false,
 };
 
 fn number(name: &str) -> u32 {

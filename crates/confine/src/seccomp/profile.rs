@@ -15,6 +15,9 @@ pub struct Permissions {
     /// Programs may make user namespaces, as browsers do to confine their pages. The kernel must
     /// be told as well: see `user.max_user_namespaces`.
     pub user_namespaces: bool,
+    /// Files may get the set-user-ID and set-group-ID bits. Inside they have no effect; a file
+    /// that another user of the machine can execute is another matter.
+    pub set_id_files: bool,
 }
 
 impl Permissions {
@@ -22,6 +25,7 @@ impl Permissions {
     pub const NONE: Self = Self {
         debugging: false,
         user_namespaces: false,
+        set_id_files: false,
     };
 
     pub(super) fn include(self, permission: Option<Permission>) -> bool {
@@ -29,6 +33,7 @@ impl Permissions {
             None => true,
             Some(Permission::Debugging) => self.debugging,
             Some(Permission::UserNamespaces) => self.user_namespaces,
+            Some(Permission::SetIdFiles) => self.set_id_files,
         }
     }
 }
@@ -107,6 +112,9 @@ pub(super) struct Allow {
 #[serde(deny_unknown_fields)]
 pub(super) struct Deny {
     pub(super) calls: Vec<String>,
+    /// Not with this permission.
+    #[serde(rename = "unless")]
+    pub(super) permission: Option<Permission>,
     #[serde(default)]
     pub(super) when: Vec<Condition>,
     #[serde(default)]
@@ -120,6 +128,7 @@ pub(super) struct Deny {
 pub(super) enum Permission {
     Debugging,
     UserNamespaces,
+    SetIdFiles,
 }
 
 /// What an argument must be, in its low 32 bits.

@@ -126,6 +126,7 @@ fn restrict() -> Result<(), RestrictError> {
     let permissions = Permissions {
         debugging: false,
         user_namespaces: false,
+        set_id_files: false,
     };
     SeccompProfile::builtin(permissions)
         .and_then(|filter| filter.install())

@@ -14,6 +14,7 @@ use crate::{
 const USER_NAMESPACES: Permissions = Permissions {
     debugging: false,
     user_namespaces: true,
+    set_id_files: false,
 };
 
 pub(crate) fn cases() -> Vec<Case> {

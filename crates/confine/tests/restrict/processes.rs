@@ -14,6 +14,7 @@ use crate::{
 const DEBUGGING: Permissions = Permissions {
     debugging: true,
     user_namespaces: false,
+    set_id_files: false,
 };
 
 pub(crate) fn cases() -> Vec<Case> {

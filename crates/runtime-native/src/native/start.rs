@@ -26,7 +26,7 @@ use super::{
     disk::DiskLimit,
     program::{Invocation, KeyPipe},
     supervise::Preparing as _,
-    view::{HOME, View, WORKSPACE},
+    view::{HOME, View, WORKSPACE, WorkspaceMode},
 };
 
 /// What a sandbox is started from.
@@ -46,6 +46,14 @@ pub(super) struct Started {
 }
 
 impl Start<'_> {
+    /// Where changes reach the machine, and we are root there, a file of the sandbox may be
+    /// root's own outside.
+    fn may_set_ids(&self) -> bool {
+        let reaches_out = self.supervision.workspace.is_some()
+            && self.supervision.mode == WorkspaceMode::ReadWrite;
+        !(reaches_out && rustix::process::geteuid().is_root())
+    }
+
     pub(super) fn start(&self) -> Result<Started, SuperviseError> {
         let leaf = self.group.leaf(
             "all",
@@ -71,7 +79,7 @@ impl Start<'_> {
                 .as_fd()
                 .try_clone_to_owned()
                 .preparing("our own program")?,
-            filter: filter()?,
+            filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
         let admit = |pid: i32| match Pid::from_raw(pid) {
@@ -95,10 +103,11 @@ impl Start<'_> {
     }
 }
 
-fn filter() -> Result<CompiledFilter, LaunchError> {
+fn filter(set_id_files: bool) -> Result<CompiledFilter, LaunchError> {
     SeccompProfile::builtin(Permissions {
         debugging: false,
         user_namespaces: false,
+        set_id_files,
     })
     .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))
 }

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe, process::Command};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, RuntimeError, Support};
-use zareba_runtime_native::{LocalOptions, LocalRuntime, NativeOptions};
+use zareba_runtime_native::{LocalOptions, LocalRuntime};
 use zareba_testkit::traces;
 
 use crate::fixture::{self, Fixture, output, spec, spec_with_statuses, told};
@@ -156,7 +156,7 @@ async fn an_executor_ends_with_its_owner_even_if_that_is_killed() {
         .args(["run", "--", "sh", "-c", "echo begun > \"$0\"; sleep 1000"])
         .arg(&begun)
         .env("ZAREBA_RUNTIME_KIND", "local")
-        .env("TMPDIR", place.path())
+        .env("ZAREBA_STATE_DIRECTORY", place.path())
         .env_remove("ZAREBA_BIN")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -176,18 +176,9 @@ async fn an_executor_ends_with_its_owner_even_if_that_is_killed() {
     );
 
     // What it could not remove itself, the next one does.
-    let entries = traces::entries(place.path());
-    let state = entries
-        .iter()
-        .find(|path| Path::new(path).join("local").is_dir())
-        .unwrap();
-    let options = NativeOptions {
-        state_dir: state.into(),
-        ..fixture::options(&place)
-    };
-    let next = LocalRuntime::new(options, fixture::local_options());
+    let next = LocalRuntime::new(fixture::options(&place), fixture::local_options());
     assert_eq!(next.reap().await.unwrap(), 1);
-    let local = Path::new(state).join("local");
+    let local = place.path().join("local");
     assert_eq!(
         traces::entries(&local),
         [local.join(".lock").display().to_string()]

@@ -443,3 +443,42 @@ async fn a_fork_bomb_is_stopped_and_gone_with_the_sandbox() {
     sandbox.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
+
+/// Without root, what the sandbox makes is its user's anyway.
+#[tokio::test]
+#[ignore = "needs root"]
+async fn ns6_no_set_id_file_is_left_on_a_machine_where_we_are_root() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = fixture::native();
+    let workspace = tempfile::tempdir().unwrap();
+    let spec = SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    let attempts = [
+        "touch a; chmod 4755 a",
+        "touch b; chmod g+s b",
+        "install -m 6755 /bin/true c",
+        "python3 -c 'import os; os.open(\"d\", os.O_CREAT | os.O_WRONLY, 0o4755)'",
+        "python3 -c 'import os; os.mknod(\"e\", 0o104755)'",
+        "python3 -c 'import os; os.chmod(os.open(\"f\", os.O_CREAT, 0o755), 0o4755)'",
+    ];
+    for command in attempts {
+        let (status, shown) = attempt(&*sandbox, command).await;
+        assert_ne!(status, 0, "`{command}` worked: {shown}");
+    }
+    for entry in std::fs::read_dir(workspace.path()).unwrap().flatten() {
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o6000, 0, "{entry:?} has {mode:o}");
+    }
+    sandbox.close().await.unwrap();
+    // Where files stay inside, archives that have such files can be unpacked.
+    let fixture = fixture::native_with(WALLS);
+    let sandbox = fixture.runtime.create(fixture::spec()).await.unwrap();
+    assert_eq!(
+        output(&*sandbox, "touch a; chmod 4755 a; stat -c %a a").await,
+        "4755"
+    );
+    sandbox.close().await.unwrap();
+}
