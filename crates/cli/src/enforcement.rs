@@ -128,10 +128,21 @@ fn control_groups(report: &Value) -> Option<Layer> {
             Some(format!("{limit} {}", with_unit(&limit, value)))
         })
         .collect();
-    let missing = list("missing").filter_map(|row| {
-        let (limit, reason) = (text(row, "limit")?, text(row, "reason")?);
-        Some(format!("{limit}: {reason}; {}", text(row, "remedy")?))
-    });
+    // Mostly all are missing for one reason, which is told once.
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for row in list("missing") {
+        let reason = text(row, "reason").zip(text(row, "remedy"));
+        let Some((limit, (reason, remedy))) = text(row, "limit").zip(reason) else {
+            continue;
+        };
+        let reason = format!("{reason}; {remedy}");
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, limits)) => limits.push(limit),
+            None => reasons.push((reason, vec![limit])),
+        }
+    }
+    let missing = reasons.into_iter();
+    let missing = missing.map(|(reason, limits)| format!("{}: {reason}", limits.join(", ")));
     Some(Layer {
         name: "control groups",
         what: if held.is_empty() {
@@ -200,6 +211,7 @@ mod tests {
                 ],
                 "missing": [
                     { "limit": "pids", "reason": "no controller", "remedy": "delegate it" },
+                    { "limit": "swap", "reason": "no controller", "remedy": "delegate it" },
                 ],
             },
             "network": "none",
@@ -216,7 +228,7 @@ mod tests {
                 "capabilities: none, and no program can give it any []",
                 "seccomp: 1 filter []",
                 "Landlock: version 3 [\"signals: needs a newer kernel\"]",
-                "control groups: memory 2.0 GiB, cpu 1.5 [\"pids: no controller; delegate it\"]",
+                "control groups: memory 2.0 GiB, cpu 1.5 [\"pids, swap: no controller; delegate it\"]",
                 "network: a loopback of its own, and nothing else []",
             ]
         );

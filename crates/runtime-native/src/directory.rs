@@ -19,7 +19,7 @@ use rustix::{
 };
 use zareba_runtime::SandboxId;
 
-use crate::members;
+use crate::{members, native};
 
 /// The lock files: one per kind of sandbox and one in each directory.
 const LOCK: &str = ".lock";
@@ -199,7 +199,9 @@ impl Drop for RunDirectory {
         if self.fate == Fate::Left {
             return;
         }
-        if let Some(sandbox) = self.sandbox() {
+        // What is behind walls has ended with them.
+        let walled = self.path.parent().and_then(Path::file_name) == Some(native::NAME.as_ref());
+        if let Some(sandbox) = self.sandbox().filter(|_| !walled) {
             members::kill(&sandbox);
         }
         if let Err(error) = remove_tree(&self.path) {

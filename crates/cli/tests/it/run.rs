@@ -82,7 +82,12 @@ fn long_output_is_printed_whole() {
     for runtime in ["native", "cli", "local"] {
         let told = place.output(&["run", "--runtime", runtime, "--", "seq 1 20000"]);
         let whole = told.stdout.replace('\r', "") == expected;
-        assert!(whole, "{runtime}: {} bytes, {}", told.stdout.len(), told.stderr);
+        assert!(
+            whole,
+            "{runtime}: {} bytes, {}",
+            told.stdout.len(),
+            told.stderr
+        );
         assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
     }
 }

@@ -116,6 +116,37 @@ impl From<Output> for Told {
     }
 }
 
+/// A sandbox that lives on, and ends with its test.
+#[derive(Debug)]
+pub(crate) struct Lasting<'a> {
+    place: &'a Place,
+    id: String,
+}
+
+impl<'a> Lasting<'a> {
+    pub(crate) fn create(place: &'a Place, arguments: &[&str]) -> Self {
+        let told = place.output(&[&["create"], arguments].concat());
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        let line = told.stdout.trim_end();
+        let id = match serde_json::from_str::<Value>(line) {
+            Ok(Value::Object(object)) => object["id"].as_str().unwrap().to_owned(),
+            _ => line.to_owned(),
+        };
+        Self { place, id }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Drop for Lasting<'_> {
+    fn drop(&mut self) {
+        // One that the test has ended itself is nobody's any more, and that is no failure.
+        self.place.output(&["rm", "--force", &self.id]);
+    }
+}
+
 /// An executor on a Unix socket, ready for actions.
 #[derive(Debug)]
 pub(crate) struct Executor {

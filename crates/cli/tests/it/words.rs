@@ -1,6 +1,6 @@
 //! What the program says: help, version, settings, the machine, completions.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Place, Told, snapshots};
 
@@ -168,6 +168,19 @@ fn the_doctor_finds_what_these_tests_need_and_says_what_is_missing() {
             ("temporary files", "ok")
         ]
     );
+    for tried in [
+        "a trial start",
+        "capabilities",
+        "filtered network",
+        "images",
+    ] {
+        let check = checks.iter().find(|check| check["name"] == tried).unwrap();
+        assert_eq!(
+            (&check["needed"], &check["status"]),
+            (&json!("sandbox"), &json!("ok")),
+            "{check}"
+        );
+    }
     let output = place
         .zareba(&["doctor"])
         .env("PATH", "/none")
@@ -200,6 +213,9 @@ fn completions_are_printed_for_every_shell() {
         let told = place.output(&["completions", shell]);
         assert_eq!(told.code, Some(0));
         assert!(told.stdout.contains("allow-network-without-key"), "{shell}");
+        for command in ["create", "inspect", "workspace-mode", "plain-http"] {
+            assert!(told.stdout.contains(command), "{shell}: {command}");
+        }
     }
 }
 
