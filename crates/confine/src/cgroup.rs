@@ -12,6 +12,7 @@
 mod counters;
 mod detect;
 mod directory;
+mod entrance;
 mod error;
 mod events;
 mod freeze;
@@ -32,6 +33,7 @@ mod v2;
 
 pub use counters::{LimitCounters, LimitCounts};
 pub use detect::{Host, Mode};
+pub use entrance::Entrance;
 pub use error::CgroupError;
 pub use group::Group;
 pub use leaf::{Leaf, LeafLimits, MemberFile, OomScope};

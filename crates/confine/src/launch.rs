@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use crate::{
+    cgroup::Entrance,
     network::{self, Doorway, NetworkSockets},
     policy::{Identity, Network, Policy},
     root,
@@ -136,12 +137,15 @@ pub fn launch(
         Network::None | Network::Filtered { .. } => libc::CLONE_NEWNET,
         Network::Host => 0,
     };
-    match sys::clone_with((NAMESPACES | own_network) as u64).at(Step::Namespaces, "")? {
+    let flags = (NAMESPACES | own_network) as u64;
+    let birthplace = hooks.entrance.and_then(Entrance::birthplace);
+    match sys::clone_into(flags, birthplace).at(Step::Namespaces, "")? {
         Side::Child => {
             drop((verdict, mapped, channel.outside));
             let inside = Inside {
                 policy,
                 program,
+                entrance: hooks.entrance,
                 restrict: hooks.restrict,
                 verdict: verdict_inside,
                 privileged,
@@ -156,15 +160,14 @@ pub fn launch(
                 network: None,
                 doorway: None,
             };
-            let outcome = (hooks.admit)(pid)
-                .at(Step::ControlGroup, "")
-                .and_then(|()| map_identity(pid, policy.identity))
+            let outcome = map_identity(pid, policy.identity)
                 // While the child waits for us: soon it is not to be looked into.
                 .and_then(|()| Doorway::open(pid, &policy.network).at(Step::Doorway, ""))
                 .and_then(|doorway| {
                     confined.doorway = doorway;
                     await_verdict(mapped, verdict)
                 })
+                .and_then(|()| (hooks.confirm)(pid).at(Step::ControlGroup, ""))
                 .and_then(|()| network::receive(channel.outside));
             match outcome {
                 Ok(network) => {
@@ -192,9 +195,11 @@ fn verdict_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// What is done to the new process beside what the policy says.
 pub struct Hooks<'a> {
-    /// Outside, with the number of the new process, before it does anything: the place to put
-    /// it under limits.
-    pub admit: &'a dyn Fn(i32) -> io::Result<()>,
+    /// The control groups that the new process is in before it does anything.
+    pub entrance: Option<&'a Entrance>,
+    /// Outside, with the number of the new process, when it is about to start the program: the
+    /// place to ask whether it is where it should be.
+    pub confirm: &'a dyn Fn(i32) -> io::Result<()>,
     /// Inside, as the last thing before the program starts: the place to take rights away.
     pub restrict: &'a dyn Fn() -> Result<(), RestrictError>,
 }
@@ -269,6 +274,7 @@ fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
 struct Inside<'a> {
     policy: &'a Policy,
     program: Program,
+    entrance: Option<&'a Entrance>,
     restrict: &'a dyn Fn() -> Result<(), RestrictError>,
     verdict: OwnedFd,
     /// The launcher is the machine's root.
@@ -308,6 +314,9 @@ impl Inside<'_> {
         mapped: OwnedFd,
         sockets: Option<OwnedFd>,
     ) -> Result<(), Failure> {
+        if let Some(entrance) = self.entrance {
+            entrance.enter().at(Step::ControlGroup, "")?;
+        }
         let mut byte = [0];
         File::from(mapped)
             .read_exact(&mut byte)

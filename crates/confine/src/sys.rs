@@ -7,7 +7,7 @@
 use std::{
     ffi::{CStr, CString},
     io,
-    os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
     ptr,
 };
 
@@ -29,9 +29,18 @@ pub(crate) enum Side {
 /// The caller must have one thread only, or the child do nothing but system calls: locks that
 /// another thread held at this moment would stay locked for ever in the child.
 pub(crate) fn clone_with(namespaces: u64) -> io::Result<Side> {
+    clone_into(namespaces, None)
+}
+
+/// The same, born in a control group of the second generation when one is given.
+pub(crate) fn clone_into(namespaces: u64, group: Option<BorrowedFd<'_>>) -> io::Result<Side> {
     let mut pidfd: i32 = -1;
     let mut arguments: libc::clone_args = zeroed_clone_args();
     arguments.flags = namespaces | libc::CLONE_PIDFD as u64;
+    if let Some(group) = group {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = group.as_raw_fd() as u64;
+    }
     arguments.pidfd = (&raw mut pidfd) as u64;
     arguments.exit_signal = libc::SIGCHLD as u64;
     // SAFETY: the arguments live on this frame and name one writable integer; without CLONE_VM
@@ -72,6 +81,9 @@ fn zeroed_clone_args() -> libc::clone_args {
         cgroup: 0,
     }
 }
+
+/// See `clone3(2)`; the library's constant does not fit into its own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// A flag for [`clone_with`]: signals mean to the child what they mean by default, so that no
 /// handler of the parent's runs in it. The constant of the C library is cut off at 32 bits.

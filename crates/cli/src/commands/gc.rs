@@ -1,9 +1,7 @@
 //! `zareba gc`: away with what nobody needs any more.
 
 use serde_json::json;
-use zareba_image::ImageStore;
 
-use super::image;
 use crate::{
     arguments::OutputFormat, commands::Context, exit::Exit, failure::Failure, sandbox::Fleet, say,
 };
@@ -20,10 +18,8 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
         let removed = fleet.reap().await?;
         let after = names().await?;
         let gone: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
-        if fleet.images().is_dir() {
-            // Opening the store sweeps it.
-            ImageStore::open(fleet.images()).map_err(|error| image::failure(&error))?;
-        }
+        // Opening the store sweeps it.
+        fleet.image_store().transpose()?;
         match context.globals.output {
             OutputFormat::Json => say::line(json!({ "sandboxes": gone, "removed": removed }))?,
             OutputFormat::Text => {

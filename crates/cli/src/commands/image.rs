@@ -37,7 +37,7 @@ pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<E
         Vec::new(),
     )?;
     let place = Place::new(context, &configuration.settings);
-    let store = ImageStore::open(&place.images()).map_err(|error| failure(&error))?;
+    let store = place.image_store()?;
     match &arguments.command {
         ImageCommand::Ls => list(context, &store),
         ImageCommand::Import { name, path } => import(context, &store, path, name.as_deref()),
@@ -54,7 +54,7 @@ pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<E
 }
 
 /// What a failure of the store means for us.
-pub(super) fn failure(error: &ImageError) -> Failure {
+fn failure(error: &ImageError) -> Failure {
     let exit = match error {
         ImageError::Unknown { .. }
         | ImageError::Ambiguous { .. }

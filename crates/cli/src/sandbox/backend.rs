@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 
 use zareba_config::{FileScope as ScopeSetting, RuntimeKind, Settings};
 use zareba_executor::{FileScope, Linting};
+use zareba_image::ImageStore;
 use zareba_runtime::{Runtime, RuntimeError};
 use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
     VariableStore,
 };
 
-use super::{place::state_directory, walls::walls};
+use super::{
+    place::{self, state_directory},
+    walls::walls,
+};
 use crate::{
     commands::Context,
     exit::Exit,
@@ -48,7 +52,12 @@ impl<'a> Place<'a> {
 
     /// Where images are.
     pub(crate) fn images(&self) -> PathBuf {
-        self.state.join("images")
+        place::images(&self.state)
+    }
+
+    /// The images.
+    pub(crate) fn image_store(&self) -> Result<ImageStore, Failure> {
+        place::image_store(&self.state)
     }
 
     /// A runtime, if this version has it.

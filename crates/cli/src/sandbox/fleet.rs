@@ -1,16 +1,14 @@
 //! The sandboxes of this user that can be found again.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use tokio::runtime;
 use zareba_config::{RuntimeKind, Settings, nearest};
+use zareba_image::ImageStore;
 use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
 use zareba_runtime_native::ServerLifetime;
 
-use super::{Backend, LAST_WORK, Place, failure};
+use super::{Backend, LAST_WORK, Place, failure, place};
 use crate::{
     commands::Context,
     exit::Exit,
@@ -25,7 +23,6 @@ const LASTING: [RuntimeKind; 2] = [RuntimeKind::Native, RuntimeKind::Local];
 pub(crate) struct Fleet {
     backends: Vec<Backend>,
     state: PathBuf,
-    images: PathBuf,
 }
 
 /// One of them, as it was found.
@@ -65,13 +62,13 @@ impl Fleet {
         Ok(Self {
             backends: backends.collect::<Result<_, _>>()?,
             state: place.state().to_owned(),
-            images: place.images(),
         })
     }
 
-    /// Where images are, which need not be there.
-    pub(crate) fn images(&self) -> &Path {
-        &self.images
+    /// The images, if there ever were any.
+    pub(crate) fn image_store(&self) -> Option<Result<ImageStore, Failure>> {
+        let is_there = place::images(&self.state).is_dir();
+        is_there.then(|| place::image_store(&self.state))
     }
 
     /// Everyone, the oldest first.

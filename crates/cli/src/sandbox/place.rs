@@ -1,8 +1,18 @@
 //! Where sandboxes, images and their records are kept.
 
-use std::path::PathBuf;
+use std::{
+    fs::{self, DirBuilder},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+};
 
 use zareba_config::{Environment, Settings};
+use zareba_image::ImageStore;
+
+use crate::{
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+};
 
 /// Root's.
 const OF_ROOT: &str = "/var/lib/zareba";
@@ -18,6 +28,33 @@ pub(super) fn state_directory(settings: &Settings, environment: &Environment) ->
         None => of_user(environment)
             .unwrap_or_else(|| PathBuf::from(format!("/tmp/zareba-{}", uid.as_raw()))),
     }
+}
+
+/// Where images are.
+pub(super) fn images(state: &Path) -> PathBuf {
+    state.join("images")
+}
+
+/// Opens the store of images, which is made when missing.
+///
+/// The store checks itself; whoever could write to the directory above could put another one in
+/// its place, so that is checked here, as the runtimes do it for sandboxes.
+pub(super) fn image_store(state: &Path) -> Result<ImageStore, Failure> {
+    let deed = || format!("cannot use the state directory `{}`", state.display());
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state)
+        .or_fail(Exit::Start, deed())?;
+    let found = fs::metadata(state).or_fail(Exit::Start, deed())?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    if !is_ours || found.mode() & 0o022 != 0 {
+        let cause = "it belongs to another user, or others may write to it";
+        return Err(Failure::new(Exit::Start, cause)
+            .while_doing(deed())
+            .hint("remove it, or name another by the setting `state.directory`"));
+    }
+    ImageStore::open(&images(state)).map_err(|error| Failure::of(Exit::Start, &error))
 }
 
 /// `$XDG_STATE_HOME`, or `~/.local/state`; a relative value is to be ignored by that

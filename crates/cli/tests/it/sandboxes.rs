@@ -1,7 +1,7 @@
 //! Sandboxes that live on: `create`, `ps`, `exec`, `inspect`, `pause`, `resume`, `stop`, `rm`,
 //! `gc`.
 
-use std::{fs, process::Stdio};
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
@@ -328,4 +328,21 @@ fn flags_are_settings_of_the_sandbox() {
     let told = run(&["--image", "nothing-like-it"], "true");
     assert_ne!(told.code, Some(0));
     assert!(told.stderr.contains("nothing-like-it"), "{}", told.stderr);
+}
+
+#[test]
+fn a_state_directory_that_others_may_write_to_is_refused() {
+    let place = Place::new();
+    fs::create_dir(place.path("state")).unwrap();
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(place.path("state"), open).unwrap();
+    for arguments in [&["run", "--", "true"][..], &["create"], &["image", "ls"]] {
+        let told = place.output(arguments);
+        assert_eq!(
+            (told.code, told.stdout.as_str()),
+            (Some(122), ""),
+            "{arguments:?}"
+        );
+        assert!(told.stderr.contains("another user"), "{}", told.stderr);
+    }
 }

@@ -61,7 +61,7 @@ pub struct MemberFile {
 #[derive(Debug)]
 pub struct Leaf {
     name: String,
-    seats: Seats,
+    pub(super) seats: Seats,
     report: Report,
     oom: Outcome,
 }

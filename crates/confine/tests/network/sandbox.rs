@@ -62,7 +62,8 @@ pub(crate) fn start(network: Network) -> Result<Sandbox, LaunchError> {
         &policy(network),
         program,
         &Hooks {
-            admit: &|_| Ok(()),
+            entrance: None,
+            confirm: &|_| Ok(()),
             restrict: &restrict,
         },
     )?;

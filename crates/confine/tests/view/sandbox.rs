@@ -202,7 +202,8 @@ pub(crate) fn start(
         ],
     };
     let hooks = Hooks {
-        admit: &|_| Ok(()),
+        entrance: None,
+        confirm: &|_| Ok(()),
         restrict: &restrict,
     };
     let confined = launch(policy, program, &hooks)?;

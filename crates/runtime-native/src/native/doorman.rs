@@ -55,7 +55,8 @@ impl Doorman {
     pub(super) fn begin(directory: &Path, doorway: Doorway) -> io::Result<Self> {
         let path = directory.join(SOCKET);
         let _ = fs::remove_file(&path);
-        let listener = socket()?;
+        // Who leaves stirs as well, and then nobody need have knocked.
+        let listener = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         bind(&listener, &SocketAddrUnix::new(&path)?)?;
         listen(&listener, 16)?;
         Ok(Self {
@@ -159,7 +160,7 @@ pub(super) fn listening_inside(directory: &Path) -> Result<Vec<SocketAddr>, Visi
 }
 
 fn ask(directory: &Path, question: &[u8]) -> Result<(OwnedFd, String), VisitError> {
-    let door = socket().map_err(VisitError::Ask)?;
+    let door = socket(SocketFlags::CLOEXEC)?;
     be_patient(&door)?;
     let address = SocketAddrUnix::new(directory.join(SOCKET)).map_err(io::Error::from)?;
     connect(&door, &address).map_err(io::Error::from)?;
@@ -176,13 +177,9 @@ fn ask(directory: &Path, question: &[u8]) -> Result<(OwnedFd, String), VisitErro
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
-    Ok(socket_with(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
+fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    Ok(socket_with(family, kind, flags, None)?)
 }
 
 fn be_patient(socket: &OwnedFd) -> io::Result<()> {

@@ -82,15 +82,17 @@ impl Start<'_> {
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
-        let admit = |pid: i32| match Pid::from_raw(pid) {
-            Some(pid) => leaf.attach(pid).map_err(io::Error::other),
+        let entrance = leaf.entrance()?;
+        let confirm = |pid: i32| match Pid::from_raw(pid) {
+            Some(pid) => leaf.confirm(pid).map_err(io::Error::other),
             None => Err(io::ErrorKind::InvalidInput.into()),
         };
         let confined = launch(
             self.policy,
             program,
             &Hooks {
-                admit: &admit,
+                entrance: Some(&entrance),
+                confirm: &confirm,
                 restrict: &|| restriction.apply(),
             },
         )?;

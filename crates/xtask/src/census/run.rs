@@ -48,7 +48,10 @@ fn report(code: u8, differences: &[String], output: &mut dyn Write) -> anyhow::R
         writeln!(output, "census: {difference}")?;
     }
     if differences.is_empty() {
-        writeln!(output, "census: no process, mount or file was left behind")?;
+        writeln!(
+            output,
+            "census: no process, namespace, mount, control group or file was left behind"
+        )?;
     }
     if code == 0 && !differences.is_empty() {
         return Ok(ExitCode::FAILURE);
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_difference_fails_a_command_that_succeeded() {
-        let clean = "census: no process, mount or file was left behind\n";
+        let clean = "census: no process, namespace, mount, control group or file was left behind\n";
         check(0, &[], (ExitCode::SUCCESS, clean));
         check(3, &[], (ExitCode::from(3), clean));
         let left = ["left behind: mount /x".to_owned()];

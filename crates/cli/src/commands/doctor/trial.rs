@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::time::timeout;
 use zareba_config::{NetworkReach, RuntimeKind, Settings};
-use zareba_image::ImageStore;
 use zareba_protocol::{Action, ActionEvent, RunCommand};
 use zareba_runtime::{RuntimeError, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
@@ -14,6 +13,7 @@ use super::check::Finding;
 use crate::{
     commands::Context,
     enforcement::{self, Layer},
+    exit::Exit,
     failure::Failure,
     sandbox::{self, Place},
 };
@@ -51,10 +51,10 @@ pub(super) async fn network(context: &Context, settings: &Settings) -> Finding {
 
 /// Whether images can be kept.
 pub(super) fn images(context: &Context, settings: &Settings) -> Finding {
-    let images = Place::new(context, settings).images();
-    match ImageStore::open(&images) {
-        Ok(_) => Finding::Present(format!("kept in {}", images.display())),
-        Err(error) => Finding::Missing(error.to_string()),
+    let place = Place::new(context, settings);
+    match place.image_store() {
+        Ok(_) => Finding::Present(format!("kept in {}", place.images().display())),
+        Err(failure) => Finding::Missing(in_one_line(&failure)),
     }
 }
 
@@ -88,7 +88,7 @@ async fn attempt(context: &Context, settings: &Settings) -> Result<Value, Failur
     };
     attempt()
         .await
-        .map_err(|error| Failure::of(crate::exit::Exit::Start, &error))
+        .map_err(|error| Failure::of(Exit::Start, &error))
 }
 
 fn finding(layer: Layer) -> Finding {
