@@ -1,11 +1,15 @@
 //! What the same work costs without us: the least that any executor could take.
 
 mod bash;
+mod echo;
+mod group;
 mod http;
 mod replace;
 mod terminal;
 
 pub(crate) use bash::{Bash, BashStart, RcFile};
+pub(crate) use echo::Echo;
+pub(crate) use group::Group;
 pub(crate) use http::FileServer;
 pub(crate) use replace::Replace;
 pub(crate) use terminal::drain;

@@ -14,6 +14,7 @@ mod measure;
 mod peers;
 mod proc;
 mod quantity;
+mod sandboxes;
 mod setting;
 mod stats;
 mod table;
@@ -36,7 +37,7 @@ use setting::{Effort, Setting};
 use table::Row;
 
 /// A whole run takes less than half of this.
-const RUN_MAX: Duration = Duration::from_secs(360);
+const RUN_MAX: Duration = Duration::from_secs(600);
 
 /// Measures the release program beside floors and peers
 #[derive(Debug, Parser)]

@@ -4,6 +4,7 @@ mod beside;
 mod commands;
 mod files;
 mod memory;
+mod native;
 mod output;
 mod program;
 mod shells;
@@ -23,6 +24,13 @@ pub(crate) const MEASUREMENTS: &[(&str, Measure)] = &[
     ("beside", beside::measure),
     ("shells", shells::measure),
     ("program", program::measure),
+    ("native-create", native::create::measure),
+    ("native-burst", native::burst::measure),
+    ("native-warm", native::warm::measure),
+    ("native-idle", native::idle::measure),
+    ("native-exec", native::exec::measure),
+    ("native-pause", native::pause::measure),
+    ("native-destroy", native::destroy::measure),
 ];
 
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

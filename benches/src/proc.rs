@@ -53,6 +53,28 @@ pub(crate) fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
+/// A process and all that descend from it.
+pub(crate) fn family(pid: u32) -> anyhow::Result<Vec<u32>> {
+    let mut family = vec![pid];
+    let mut seen = 0;
+    while let Some(member) = family.get(seen).copied() {
+        family.extend(children(member)?);
+        seen += 1;
+    }
+    Ok(family)
+}
+
+/// The name of the program that a process runs, at most 15 letters of it.
+pub(crate) fn name(pid: u32) -> anyhow::Result<String> {
+    Ok(read(pid, "comm")?.trim_end().to_owned())
+}
+
+/// What new programs could take without anything being swapped.
+pub(crate) fn memory_available() -> anyhow::Result<Quantity> {
+    let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    kibibytes(&text, "MemAvailable")
+}
+
 /// One line on the machine, without which no number here means anything.
 pub(crate) fn machine() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -113,6 +135,24 @@ mod tests {
     fn an_amount_that_is_not_there_is_an_error() {
         let error = kibibytes(ROLLUP, "Swap").unwrap_err().to_string();
         assert_eq!(error, "the kernel does not say `Swap`");
+    }
+
+    #[test]
+    fn a_family_is_a_process_with_its_children_and_theirs() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "cat & echo started; wait"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 8];
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let family = family(std::process::id()).unwrap();
+        assert!(family.contains(&child.id()), "{family:?}");
+        let grandchild = children(child.id()).unwrap()[0];
+        assert!(family.contains(&grandchild), "{family:?}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(crate) enum Quantity {
     PerSecond(f64),
     /// How many times the first, as in a speed-up.
     Times(f64),
+    /// How many there are.
+    Count(f64),
 }
 
 impl Quantity {
@@ -33,7 +35,8 @@ impl Quantity {
             | Self::Bytes(amount)
             | Self::BytesPerSecond(amount)
             | Self::PerSecond(amount)
-            | Self::Times(amount) => amount,
+            | Self::Times(amount)
+            | Self::Count(amount) => amount,
         }
     }
 }
@@ -43,6 +46,11 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 impl fmt::Display for Quantity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (amount, unit) = match *self {
+            Self::Count(amount) => return write!(formatter, "{amount:.0}"),
+            // A difference can be less than nothing, and has the unit that it would have above.
+            Self::Seconds(amount) if amount < 0.0 => {
+                return write!(formatter, "-{}", Self::Seconds(-amount));
+            }
             Self::Seconds(amount) if amount < 1e-3 => (amount * 1e6, " µs"),
             Self::Seconds(amount) if amount < 1.0 => (amount * 1e3, " ms"),
             Self::Seconds(amount) => (amount, " s"),
@@ -77,6 +85,8 @@ mod tests {
             Quantity::BytesPerSecond(69.04e6),
             Quantity::PerSecond(20_000.4),
             Quantity::Times(9.999),
+            Quantity::Count(16.0),
+            Quantity::milliseconds(-1.5),
         ]
         .map(|quantity| quantity.to_string());
         let expected = [
@@ -90,6 +100,8 @@ mod tests {
             "69.0 MB/s",
             "20000/s",
             "10.0×",
+            "16",
+            "-1.50 ms",
         ];
         assert_eq!(shown, expected);
     }

@@ -58,7 +58,7 @@ impl Row {
 
     pub(crate) fn failed(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
-            outcome: Outcome::Failed(why.into()),
+            outcome: Outcome::Failed(one_line(&why.into())),
             ..Self::new(what, Quantity::Times(0.0))
         }
     }
@@ -156,6 +156,11 @@ impl fmt::Display for Goal {
     }
 }
 
+/// What programs say in several lines, for a cell that has one.
+fn one_line(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 const COLUMNS: usize = 5;
 const TITLES: [&str; COLUMNS] = ["what", "value", "goal", "floor/peer in this run", "ratio"];
 
@@ -207,7 +212,7 @@ mod tests {
             Row::new("few", Quantity::PerSecond(5.0))
                 .goal(Goal::AtLeast(Quantity::PerSecond(10.0))),
             Row::absent("peer", "not installed"),
-            Row::failed("broken", "no answer"),
+            Row::failed("broken", "no\n\n answer"),
         ]
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
 }
 
 /// An executor counts as idle, and gives memory back, when it was quiet for a second.
-fn become_idle() {
+pub(super) fn become_idle() {
     std::thread::sleep(Duration::from_millis(1500));
 }
 

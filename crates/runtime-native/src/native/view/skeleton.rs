@@ -45,8 +45,9 @@ struct Mirror {
     top: &'static str,
     /// How many levels below it.
     levels: usize,
-    /// How many of these are looked at to know whether something has changed. A change further
-    /// down is noticed with the next one further up.
+    /// How many of these are looked at, at every start, to know whether something has changed. A
+    /// change further down is noticed with the next one further up; until then a directory that
+    /// was added there can be read inside, and not added to.
     watched: usize,
 }
 
@@ -56,17 +57,17 @@ const MIRRORS: [Mirror; 4] = [
     Mirror {
         top: "/usr",
         levels: 2,
-        watched: 1,
+        watched: 0,
     },
     Mirror {
         top: "/usr/local",
         levels: 6,
-        watched: 3,
+        watched: 1,
     },
     Mirror {
         top: "/opt",
         levels: 3,
-        watched: 1,
+        watched: 0,
     },
     Mirror {
         top: "/etc",
