@@ -21,7 +21,8 @@ struct Beside(Child);
 impl Beside {
     fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.zareba(arguments);
-        Self(command.stdout(Stdio::piped()).spawn().unwrap())
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
     }
 
     /// The next line that it prints.
