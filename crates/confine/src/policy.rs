@@ -112,9 +112,19 @@ pub enum EntryKind {
 pub struct Overlay {
     /// What is below; never written to. At most [`Overlay::LOWER_MAX`].
     pub lower: Vec<Lower>,
-    /// A directory with two in it: `upper`, where changes go, and `work`, for overlayfs. Without
-    /// one nothing can be changed, and there must be two below at least.
-    pub layer: Option<PathBuf>,
+    /// Where changes go. Without it nothing can be changed, and there must be two below at
+    /// least.
+    pub layer: Option<Layer>,
+}
+
+/// Where the changes of an overlay go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Layer {
+    /// To a directory outside with two in it: `upper` for them, and `work` for overlayfs.
+    Directory(PathBuf),
+    /// To a file system in memory, which may take so much.
+    Memory(MemoryCap),
 }
 
 impl Overlay {

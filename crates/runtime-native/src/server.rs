@@ -48,7 +48,8 @@ pub(crate) struct Order<'a> {
     pub(crate) options: &'a NativeOptions,
     /// The sandbox's private directory.
     pub(crate) directory: &'a Path,
-    pub(crate) working_dir: &'a Path,
+    /// The directory to work in; only behind walls there may be none.
+    pub(crate) working_dir: Option<&'a Path>,
     pub(crate) no_change_timeout: Duration,
     /// Whose processes its shells and all that they start are.
     pub(crate) sandbox: &'a SandboxId,
@@ -235,7 +236,7 @@ fn execute(command: &mut Command, order: &Order<'_>, socket: &Path) -> Result<()
         .arg("--unix")
         .arg(socket)
         .arg("--working-dir")
-        .arg(order.working_dir)
+        .arg(order.working_dir.unwrap_or(Path::new("/")))
         // In the sandbox's directory, so that it goes with that even if the executor is killed.
         .arg("--state-dir")
         .arg(order.directory.join("state"))
@@ -271,8 +272,6 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         .arg(socket)
         .arg("--directory")
         .arg(order.directory)
-        .arg("--workspace")
-        .arg(order.working_dir)
         .args(["--workspace-mode", mode, "--network", network])
         .args(["--memory", &walls.usage.memory_bytes.to_string()])
         .args(["--pids", &walls.usage.pids.to_string()])
@@ -280,6 +279,9 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         .args(["--disk", &walls.usage.disk.bytes.to_string()])
         .args(["--inodes", &walls.usage.disk.inodes.to_string()])
         .args(["--system", system]);
+    if let Some(workspace) = order.working_dir {
+        command.arg("--workspace").arg(workspace);
+    }
     if let Reachable::Listed(policy) = &walls.network {
         // Nothing in it refuses to be written.
         let policy = serde_json::to_string(policy).unwrap_or_default();

@@ -37,7 +37,7 @@ fn order<'a>(
         program,
         options,
         directory,
-        working_dir: Path::new("/w"),
+        working_dir: Some(Path::new("/w")),
         no_change_timeout: Duration::from_millis(1500),
         sandbox: &SANDBOX,
         variables,

@@ -265,7 +265,7 @@ fn ns_3_an_overlay_without_a_layer_must_be_read_only() {
             path: "/usr".into(),
             owner: Ownership::AsItIs,
         }],
-        layer: layer.map(PathBuf::from),
+        layer: layer.map(|path| crate::Layer::Directory(path.into())),
     };
     let writable = Policy {
         root: Root::Overlay(overlay(Some("/layer"))),

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     mounts::{Detached, NewRoot},
-    policy::{Entry, EntryKind, MemoryCap, Overlay, Policy, Root},
+    policy::{Entry, EntryKind, Layer, MemoryCap, Overlay, Policy, Root},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -88,21 +88,36 @@ impl Window {
         if overlay.lower.is_empty() || overlay.lower.len() > Overlay::LOWER_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        if prepared.is_empty() {
-            let lower = overlay.lower.iter().map(|lower| lower.path.clone());
-            return Detached::overlay(&lower.collect::<Vec<_>>(), overlay.layer.as_deref());
-        }
-        let mut shown = Vec::new();
+        let mut lower = Vec::new();
         for tree in prepared {
-            let place = PathBuf::from(format!("/{}", self.shown.get()));
-            self.shown.set(self.shown.get() + 1);
-            self.place.mount(&place, tree)?;
-            shown.push(self.place.outside(&place));
+            lower.push(self.show(tree)?);
         }
-        let layer = match overlay.layer {
-            Some(_) => shown.pop(),
+        if prepared.is_empty() {
+            lower.extend(overlay.lower.iter().map(|lower| lower.path.clone()));
+        }
+        let layer = match &overlay.layer {
             None => None,
+            Some(Layer::Memory(cap)) => Some(self.make_layer(*cap)?),
+            Some(Layer::Directory(path)) if prepared.is_empty() => Some(path.clone()),
+            // Prepared behind what is below.
+            Some(Layer::Directory(_)) => lower.pop(),
         };
-        Detached::overlay(&shown, layer.as_deref())
+        Detached::overlay(&lower, layer.as_deref())
+    }
+
+    /// A path to a tree that has none.
+    fn show(&self, tree: &Detached) -> io::Result<PathBuf> {
+        let place = PathBuf::from(format!("/{}", self.shown.get()));
+        self.shown.set(self.shown.get() + 1);
+        self.place.mount(&place, tree)?;
+        Ok(self.place.outside(&place))
+    }
+
+    fn make_layer(&self, cap: MemoryCap) -> io::Result<PathBuf> {
+        let layer = self.show(&Detached::memory(cap, 0o755)?)?;
+        for name in ["upper", "work"] {
+            std::fs::create_dir(layer.join(name))?;
+        }
+        Ok(layer)
     }
 }

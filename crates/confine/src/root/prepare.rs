@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     mounts::Detached,
     owner_map::OwnerMaps,
-    policy::{Access, EntryKind, Overlay, Ownership, Policy, Root},
+    policy::{Access, EntryKind, Layer, Overlay, Ownership, Policy, Root},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -68,7 +68,7 @@ fn prepare_overlay(maps: &mut OwnerMaps, overlay: &Overlay) -> Result<Vec<Detach
     for lower in &overlay.lower {
         trees.push(prepare(&lower.path, Access::ReadOnly, lower.owner)?);
     }
-    if let Some(layer) = &overlay.layer {
+    if let Some(Layer::Directory(layer)) = &overlay.layer {
         trees.push(prepare(layer, Access::ReadWrite, Ownership::AsItIs)?);
     }
     Ok(trees)

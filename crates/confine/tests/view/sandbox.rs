@@ -18,9 +18,9 @@ use std::{
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tempfile::TempDir;
 use zareba_confine::{
-    Access, Bounds, Confined, Entry, EntryKind, Hooks, Identity, LaunchError, Lower, MemoryCap,
-    Network, Overlay, Ownership, Permissions, Policy, Program, ResourceLimits, RestrictError, Root,
-    SeccompProfile, Step, drop_all_capabilities, launch,
+    Access, Bounds, Confined, Entry, EntryKind, Hooks, Identity, LaunchError, Layer, Lower,
+    MemoryCap, Network, Overlay, Ownership, Permissions, Policy, Program, ResourceLimits,
+    RestrictError, Root, SeccompProfile, Step, drop_all_capabilities, launch,
 };
 
 /// Nobody else's, and not one that real sandboxes get.
@@ -77,7 +77,7 @@ impl Ground {
 
     /// A layer of the sandbox's user, for one sandbox: the kernel refuses a second use, because
     /// the first may have ended before everything was written (NS-21).
-    pub(crate) fn layer(&self) -> Option<PathBuf> {
+    pub(crate) fn layer(&self) -> Option<Layer> {
         let layer = tempfile::tempdir_in(self.directory.path()).unwrap().keep();
         for path in [layer.clone(), layer.join("upper"), layer.join("work")] {
             let _ = fs::create_dir(&path);
@@ -88,7 +88,7 @@ impl Ground {
             } = self.identity;
             chown(&path, Some(uid_outside), Some(gid_outside)).unwrap();
         }
-        Some(layer)
+        Some(Layer::Directory(layer))
     }
 
     /// A sandbox with the machine's programs and these entries.
@@ -136,7 +136,7 @@ pub(crate) fn as_it_is(path: &str) -> Lower {
     }
 }
 
-pub(crate) fn overlay(inside: &str, lower: Vec<Lower>, layer: Option<PathBuf>) -> Entry {
+pub(crate) fn overlay(inside: &str, lower: Vec<Lower>, layer: Option<Layer>) -> Entry {
     Entry {
         inside: inside.into(),
         kind: EntryKind::Overlay(Overlay { lower, layer }),

@@ -137,8 +137,10 @@ impl Launcher {
         }
         let mut directory = self.make_directory(&id)?;
         let workspace = match wanted.workspace {
-            Some(path) => self.find_workspace(path)?,
-            None => directory.make("workspace").map_err(cannot_start)?,
+            Some(path) => Some(self.find_workspace(path)?),
+            // Behind walls an empty one is part of what the sandbox sees.
+            None if self.walls.is_some() => None,
+            None => Some(directory.make("workspace").map_err(cannot_start)?),
         };
         let tether = match self.local.lifetime {
             ServerLifetime::WithUs => Tether::Lifeline,
@@ -148,7 +150,7 @@ impl Launcher {
             program: &self.local.program,
             options: &self.options,
             directory: directory.path(),
-            working_dir: &workspace,
+            working_dir: workspace.as_deref(),
             no_change_timeout: wanted.no_change_timeout,
             sandbox: &id,
             variables: wanted.variables,
@@ -164,11 +166,9 @@ impl Launcher {
         let started = Started {
             link: link_to(&spawned.socket, &spawned.key)?,
             id,
-            workspace: if self.walls.is_some() {
-                native::WORKSPACE.into()
-            } else {
-                workspace
-            },
+            workspace: workspace
+                .filter(|_| self.walls.is_none())
+                .unwrap_or_else(|| native::WORKSPACE.into()),
             life,
             enclosure: Enclosure::of(self.name(), directory.path()),
             image: wanted.image.map(str::to_owned),

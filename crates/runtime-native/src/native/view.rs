@@ -122,7 +122,7 @@ pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
         View::Image { layers } => image::see(&places, request, layers)?,
     };
     seen.entries.push(memory("/run", SMALL_CAP, 0o755));
-    seen.entries.push(entry(STATE, places.state()?));
+    seen.entries.push(entry(STATE, places.own("state")?));
     seen.entries.push(memory(HOME, HOME_CAP, 0o700));
     seen.entries.extend(workspace::entries(
         &places,

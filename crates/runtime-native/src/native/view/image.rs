@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use zareba_confine::{Lower, Overlay, Root};
+use zareba_confine::{Layer, Lower, Overlay, Root};
 
 use super::{HOME, Request, Seen, WORKSPACE, generated, owned_alike, places::Places};
 
@@ -30,7 +30,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
             owner: owned_alike(layer)?,
         });
     }
-    let layer = Some(places.layer("root")?);
+    let layer = Some(Layer::Directory(places.layer("root")?));
     Ok(Seen {
         root: Root::Overlay(Overlay { lower, layer }),
         entries: Vec::new(),

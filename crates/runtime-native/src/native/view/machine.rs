@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zareba_confine::{Entry, EntryKind, Lower, Overlay, Ownership, Root};
+use zareba_confine::{Entry, EntryKind, Layer, Lower, MemoryCap, Overlay, Ownership, Root};
 
 use super::{
     Request, SMALL_CAP, Seen, SystemMode, entry, generated, memory, owned_alike, places::Places,
@@ -26,6 +26,16 @@ const SYSTEM: [&str; 10] = [
     "/libx32",
     "/opt",
 ];
+
+/// Those whose changes are kept in memory: there are few, and a start that makes no directories
+/// for them on the disk is faster.
+const IN_MEMORY: [&str; 2] = ["/etc", "/opt"];
+
+/// What these changes may take.
+const LAYER_CAP: MemoryCap = MemoryCap {
+    bytes: 512 * 1024 * 1024,
+    inodes: 50_000,
+};
 
 /// Everything of this machine that exists inside.
 pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> io::Result<Seen> {
@@ -106,7 +116,8 @@ impl Found {
             owner: Ownership::AsItIs,
         });
         let layer = match mode {
-            SystemMode::CopyOnWrite => Some(places.layer(&name)?),
+            SystemMode::CopyOnWrite if IN_MEMORY.contains(&path) => Some(Layer::Memory(LAYER_CAP)),
+            SystemMode::CopyOnWrite => Some(Layer::Directory(places.layer(&name)?)),
             SystemMode::ReadOnly => None,
         };
         Ok(entry(path, EntryKind::Overlay(Overlay { lower, layer })))

@@ -33,13 +33,6 @@ impl Places {
         self.directory.join("files")
     }
 
-    /// An empty directory.
-    pub(super) fn empty(&self) -> io::Result<Lower> {
-        let path = self.directory.join("empty");
-        self.make_directory(&path)?;
-        Ok(self.lower(path))
-    }
-
     /// What all sandboxes of this state directory share.
     pub(super) fn shared(&self, name: &str) -> io::Result<PathBuf> {
         let state = self.directory.ancestors().nth(2);
@@ -55,9 +48,9 @@ impl Places {
         Ok(layer)
     }
 
-    /// Where the executor keeps its own files.
-    pub(super) fn state(&self) -> io::Result<EntryKind> {
-        let source = self.directory.join("layer").join("state");
+    /// An empty directory that is the sandbox's own.
+    pub(super) fn own(&self, name: &str) -> io::Result<EntryKind> {
+        let source = self.directory.join("layer").join(name);
         self.make_directory(&source)?;
         Ok(EntryKind::Bind {
             source,

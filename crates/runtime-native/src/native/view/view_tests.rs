@@ -7,7 +7,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use zareba_confine::{Access, Overlay};
+use zareba_confine::{Access, Layer, Overlay};
 
 use super::*;
 
@@ -93,7 +93,10 @@ fn system_directories_lie_below_a_skeleton_and_a_layer_of_the_sandboxs_own() {
     assert!(skeleton.join("bin").is_dir() && skeleton.join("local").is_dir());
     assert_eq!(fs::read_dir(skeleton.join("bin")).unwrap().count(), 0);
     assert_eq!(usr.lower[1].owner, Ownership::AsItIs);
-    assert!(usr.layer.as_ref().unwrap().join("upper").is_dir());
+    let Some(Layer::Directory(layer)) = &usr.layer else {
+        panic!("{usr:?}");
+    };
+    assert!(layer.join("upper").is_dir());
     assert_ne!(usr.layer, overlay_at(&seen, "/etc").layer);
     assert_eq!(seen.root, Root::Memory);
 }

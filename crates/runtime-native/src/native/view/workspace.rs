@@ -14,7 +14,7 @@ use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, mkdirat, openat};
 use rustix::fs::{Gid, Uid};
-use zareba_confine::{Access, Entry, EntryKind, Lower, Overlay};
+use zareba_confine::{Access, Entry, EntryKind, Layer, Lower, Overlay};
 
 use super::{WORKSPACE, entry, owned_alike, places::Places};
 
@@ -53,7 +53,8 @@ pub(super) fn entries(
 ) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let kind = match (workspace, mode) {
-        (None, _) => overlay(places, places.empty()?)?,
+        // Nothing is below it, so it needs no layer.
+        (None, _) => places.own("workspace")?,
         (Some(source), WorkspaceMode::CopyOnWrite) => overlay(
             places,
             Lower {
@@ -74,7 +75,7 @@ pub(super) fn entries(
 fn overlay(places: &Places, lower: Lower) -> io::Result<EntryKind> {
     Ok(EntryKind::Overlay(Overlay {
         lower: vec![lower],
-        layer: Some(places.layer("workspace")?),
+        layer: Some(Layer::Directory(places.layer("workspace")?)),
     }))
 }
 
