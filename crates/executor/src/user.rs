@@ -72,7 +72,8 @@ pub enum UserError {
 }
 
 impl User {
-    /// Whoever we are. A number without an entry in the database gets a name made of it.
+    /// Whoever we are. A number without an entry in the database gets a name made of it; root is
+    /// root everywhere, also where there is no database.
     ///
     /// # Errors
     /// When the database is there and cannot be read.
@@ -80,12 +81,16 @@ impl User {
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
         let known = Database::read()?.find(|entry| entry.uid == uid);
+        let (name, home) = match uid {
+            0 => ("root".to_owned(), "/root"),
+            uid => (uid.to_string(), "/"),
+        };
         Ok(known.unwrap_or_else(|| Self {
-            name: uid.to_string(),
+            name,
             uid,
             gid,
             groups: vec![gid],
-            home: PathBuf::from("/"),
+            home: PathBuf::from(home),
             shell: PathBuf::from("/bin/sh"),
         }))
     }

@@ -162,6 +162,11 @@ impl Runtime for LocalRuntime {
         NAME
     }
 
+    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let sandbox = sandbox.clone();
+        Box::pin(async move { found::destroy(&self.directory(), sandbox).await })
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
         let found = found::list(&self.directory(), self.launcher.name());
         Box::pin(std::future::ready(found))

@@ -153,6 +153,10 @@ impl Runtime for NativeRuntime {
         })
     }
 
+    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        self.0.destroy(sandbox)
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
         self.0.list()
     }

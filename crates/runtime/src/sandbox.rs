@@ -43,6 +43,13 @@ pub trait Runtime: Send + Sync {
         unsupported(self.name(), "find a sandbox again")
     }
 
+    /// Ends a sandbox, whoever has made it and whether or not it answers, and removes what is
+    /// left of it.
+    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let _ = sandbox;
+        unsupported(self.name(), "end a sandbox by its name")
+    }
+
     /// The sandboxes that can be found again, and what is left of those that have ended.
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
         unsupported(self.name(), "list sandboxes")

@@ -132,6 +132,12 @@ impl Member<'_> {
         found.map_err(|error| failure(&error))
     }
 
+    /// Ends it, and removes what is left of it.
+    pub(crate) async fn destroy(&self) -> Result<(), Failure> {
+        let ended = self.backend.runtime().destroy(&self.summary.id).await;
+        ended.map_err(|error| failure(&error))
+    }
+
     /// What it says of itself, when it outlives whoever made it.
     pub(crate) fn log(&self) -> PathBuf {
         self.directory.join("log")

@@ -62,6 +62,22 @@ pub(super) async fn find(
     })
 }
 
+/// Ends an executor, whether or not it answers, and removes what is left of it.
+pub(super) async fn destroy(kind: &Path, sandbox: SandboxId) -> Result<(), RuntimeError> {
+    let directory = RunDirectory::of_another(kind, &sandbox);
+    if !directory.path().is_dir() {
+        return Err(RuntimeError::NotFound { sandbox });
+    }
+    let record = Record::read(directory.path());
+    let process = record.and_then(|record| ServerProcess::find(&record.process));
+    if let Some(process) = process {
+        Server::found(process).end().await;
+    }
+    forget_group(&directory).await;
+    directory.remove().await;
+    Ok(())
+}
+
 /// The executors that are there, and what is left of those that are not.
 pub(super) fn list(
     kind: &Path,

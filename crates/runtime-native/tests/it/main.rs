@@ -9,6 +9,7 @@
 )]
 
 mod cli;
+mod escapes;
 mod fixture;
 mod images;
 mod kept;

@@ -101,3 +101,20 @@ async fn a_name_is_taken_as_it_is_given_and_only_once() {
     again.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_sandbox_that_does_not_answer_is_ended_by_its_name() {
+    let fixture = fixture::native();
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    // Its processes stand still, and so does its executor.
+    sandbox.pause().await.unwrap();
+    fixture.runtime.destroy(sandbox.id()).await.unwrap();
+    assert_eq!(fixture.runtime.list().await.unwrap(), []);
+    let again = fixture.runtime.destroy(sandbox.id()).await;
+    assert!(
+        matches!(again, Err(RuntimeError::NotFound { .. })),
+        "{again:?}"
+    );
+    drop(sandbox);
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
