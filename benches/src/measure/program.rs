@@ -59,6 +59,7 @@ struct Run<'a> {
 impl Subject for Run<'_> {
     fn once(&mut self) -> anyhow::Result<Duration> {
         let mut command = self.program.command();
+        command.env("ZAREBA_STATE_DIRECTORY", self.program.home.join("state"));
         command.args(["run", "--", "true"]);
         timed(command)
     }

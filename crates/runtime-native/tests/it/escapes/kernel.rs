@@ -156,7 +156,7 @@ refusals! {
     a_control_group_cannot_be_chosen_ns_5:
         "os.open('/proc/self/cgroup', os.O_WRONLY)" is EACCES, but not for Nobody;
     one_cannot_be_made_the_last_to_be_killed_ns_17:
-        "write('/proc/self/oom_score_adj', b'-1000')" is EACCES, but not for Root;
+        "write('/proc/self/oom_score_adj', b'-1000')" is EACCES, but not for Nobody;
     a_capability_cannot_be_put_on_a_file_ns_8:
         "os.setxattr(b'/tmp', 'security.capability', bytes([1, 0, 0, 2] + [0] * 16))"
             is EPERM, but not for Nobody;

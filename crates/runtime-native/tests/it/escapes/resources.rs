@@ -1,1 +1,118 @@
-//! x
+//! Attempts to take more than was given, each at its limit and past it (NS-13, NS-15). What
+//! control groups and the disk limit hold is in `limits.rs`.
+
+use super::Prison;
+
+/// Opens files until that is refused: how many were open, and why no more.
+const OPEN_FILES: &str = r"
+held = []
+try:
+    while len(held) < 10000:
+        held.append(os.open('/dev/null', os.O_RDONLY))
+except OSError as error:
+    print(max(held) + 1, errno.errorcode[error.errno])";
+
+#[tokio::test]
+async fn open_files_end_at_their_limit_ns_15() {
+    let prison = Prison::new().await;
+    assert_eq!(prison.python(OPEN_FILES).await, "4096 EMFILE");
+    prison.end().await;
+}
+
+/// Fills a file system that lies in memory: the limit itself is reached, and not passed.
+async fn fills(directory: &str, mib: u64) {
+    let program = format!(
+        r"
+written, chunk = 0, bytes(1 << 20)
+file = os.open('{directory}/large', os.O_CREAT | os.O_WRONLY)
+try:
+    while written < {mib} * 2 << 20:
+        written += os.write(file, chunk)
+except OSError as error:
+    print(written >> 20, errno.errorcode[error.errno])
+os.unlink('{directory}/large')
+open('{directory}/small', 'w').write('works again')"
+    );
+    let prison = Prison::new().await;
+    assert_eq!(prison.python(&program).await, format!("{mib} ENOSPC"));
+    prison.end().await;
+}
+
+#[tokio::test]
+async fn files_in_memory_end_at_their_limit_ns_5() {
+    fills("/var/tmp", 64).await;
+}
+
+#[tokio::test]
+async fn files_in_memory_cannot_be_more_than_their_limit_ns_5() {
+    const PROGRAM: &str = r"
+made = 0
+try:
+    while made < 20000:
+        os.close(os.open('/var/tmp/%d' % made, os.O_CREAT))
+        made += 1
+except OSError as error:
+    print(made, errno.errorcode[error.errno])";
+    let prison = Prison::new().await;
+    // The directory itself is one of the ten thousand.
+    assert_eq!(prison.python(PROGRAM).await, "9999 ENOSPC");
+    prison.end().await;
+}
+
+#[tokio::test]
+async fn locked_memory_ends_at_its_limit_ns_15() {
+    const PROGRAM: &str = r"
+import mmap
+page = mmap.mmap(-1, 1 << 20)
+start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+for size in (64 << 10, (64 << 10) + 4096):
+    failed = LIBC.mlock(ctypes.c_void_p(start), ctypes.c_size_t(size))
+    print(errno.errorcode[ctypes.get_errno()] if failed else 'locked')";
+    let prison = Prison::new().await;
+    assert_eq!(prison.python(PROGRAM).await, "locked\nENOMEM");
+    prison.end().await;
+}
+
+#[tokio::test]
+async fn no_limit_can_be_raised_ns_15() {
+    const PROGRAM: &str = r"
+import resource
+names = ('NOFILE', 'NPROC', 'FSIZE', 'CORE', 'STACK', 'MEMLOCK', 'SIGPENDING', 'MSGQUEUE')
+for name in names:
+    kind = getattr(resource, 'RLIMIT_' + name)
+    soft, hard = resource.getrlimit(kind)
+    assert hard != resource.RLIM_INFINITY, name
+    resource.setrlimit(kind, (hard, hard))
+    try:
+        resource.setrlimit(kind, (hard, hard + 1))
+        print(name, 'was raised')
+    except ValueError:
+        print(name, end=' ')";
+    let prison = Prison::new().await;
+    let shown = prison.python(PROGRAM).await;
+    assert_eq!(
+        shown,
+        "NOFILE NPROC FSIZE CORE STACK MEMLOCK SIGPENDING MSGQUEUE"
+    );
+    prison.end().await;
+}
+
+#[tokio::test]
+async fn a_crash_leaves_no_core_behind_ns_7() {
+    let prison = Prison::new().await;
+    let (status, _) = prison.shell("ulimit -c; sh -c 'kill -SEGV $$'").await;
+    assert_eq!(status, 128 + 11);
+    assert_eq!(prison.shell("ulimit -Hc; ls").await, (0, "0".to_owned()));
+    prison.end().await;
+}
+
+#[tokio::test]
+async fn a_priority_cannot_be_raised_ns_8() {
+    Prison::new().await.finds("os.nice(-5)", "EPERM").await;
+}
+
+#[tokio::test]
+async fn the_scheduler_cannot_be_told_to_run_nobody_else_ns_8() {
+    let attempt = "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))";
+    Prison::new().await.finds(attempt, "EPERM").await;
+}
