@@ -4,6 +4,7 @@
 //! the message can say what to do.
 
 mod action;
+mod alone;
 mod create;
 mod egress;
 mod exec;
@@ -109,6 +110,10 @@ pub(crate) enum Command {
 
 /// Reads the command line. Help and version are printed here, and so are mistakes.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Exit> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(read) = alone::parse(&arguments) {
+        return Ok(read);
+    }
     Arguments::try_parse_from(arguments).map_err(|error| {
         // What cannot be printed now cannot be reported either.
         let _ = error.print();

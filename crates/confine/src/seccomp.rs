@@ -11,6 +11,7 @@ mod error;
 mod install;
 mod profile;
 mod program;
+mod ready;
 
 pub use error::SeccompError;
 pub use install::CompiledFilter;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{compile, error::SeccompError, install::CompiledFilter};
+use super::{compile, error::SeccompError, install::CompiledFilter, ready};
 
 /// The profile that every sandbox gets.
 const BUILTIN: &str = include_str!("profile.toml");
@@ -52,7 +52,10 @@ impl SeccompProfile {
     /// # Errors
     /// When this architecture has none.
     pub fn builtin(permissions: Permissions) -> Result<CompiledFilter, SeccompError> {
-        Self::parse(BUILTIN)?.compile(permissions)
+        match ready::find(permissions) {
+            Some(filter) => Ok(filter),
+            None => Self::parse(BUILTIN)?.compile(permissions),
+        }
     }
 
     /// Reads a profile.
