@@ -1,4 +1,5 @@
-//! Signals: starting from a clean slate, and being told of them by a descriptor.
+//! A clean slate: signals and descriptors that a process was started with, and being told of
+//! requests to end by a descriptor.
 #![expect(
     unsafe_code,
     reason = "the mask of signals has no safe interface; every block says why it is sound"
@@ -23,6 +24,26 @@ pub fn reset_signals() -> io::Result<()> {
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     change_mask(libc::SIG_SETMASK, &[])
+}
+
+/// A pipe that nobody reads any more becomes an error of whoever writes, and not its end.
+pub fn ignore_broken_pipes() {
+    // SAFETY: takes two integers and installs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Closes every descriptor but the first three. For a program that has opened none yet: whatever
+/// there is was left open by whoever has started it, and may be a lock that is held as long as
+/// somebody has a copy.
+///
+/// # Errors
+/// When the kernel does not know the call.
+pub fn close_inherited() -> io::Result<()> {
+    // SAFETY: takes three integers; the caller owns no descriptor yet.
+    match unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Requests to end, as something to wait on. As long as it exists they do not end the process.

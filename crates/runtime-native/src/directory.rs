@@ -7,9 +7,9 @@
 //! abandoned.
 
 use std::{
-    fs::{self, DirBuilder, File, Permissions},
+    fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
 
@@ -19,7 +19,7 @@ use rustix::{
 };
 use zareba_runtime::SandboxId;
 
-use crate::{members, native};
+use crate::{members, native, trees::remove_tree};
 
 /// The lock files: one per kind of sandbox and one in each directory.
 const LOCK: &str = ".lock";
@@ -201,8 +201,10 @@ impl Drop for RunDirectory {
         }
         // What is behind walls has ended with them.
         let walled = self.path.parent().and_then(Path::file_name) == Some(native::NAME.as_ref());
-        if let Some(sandbox) = self.sandbox().filter(|_| !walled) {
-            members::kill(&sandbox);
+        match self.sandbox() {
+            Some(_) if walled => native::forget_group(&self.path),
+            Some(sandbox) => members::kill(&sandbox),
+            None => {}
         }
         if let Err(error) = remove_tree(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove a sandbox's directory");
@@ -252,32 +254,6 @@ fn open_lock(directory: &Path) -> io::Result<File> {
     options.create(true).truncate(false).write(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(directory.join(LOCK))
-}
-
-/// Removes a tree that an agent worked in, where directories may forbid it.
-fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path);
-            match fs::remove_dir_all(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                result => result,
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-/// Lets us into every directory of a tree. What is refused is told by the removal that follows.
-fn open_up(root: &Path) {
-    let mut pending = vec![root.to_owned()];
-    while let Some(directory) = pending.pop() {
-        let _ = fs::set_permissions(&directory, Permissions::from_mode(0o700));
-        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
-        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        pending.extend(below.map(|entry| entry.path()));
-    }
 }
 
 #[cfg(test)]

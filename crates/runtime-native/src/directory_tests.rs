@@ -1,5 +1,7 @@
 //! Ownership and removal of private directories.
 
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+
 use super::*;
 
 fn id(name: &str) -> SandboxId {

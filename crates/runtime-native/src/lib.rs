@@ -28,6 +28,7 @@ mod members;
 mod process;
 mod record;
 mod server;
+mod trees;
 
 pub use cli::CliRuntime;
 pub use local::{LocalRuntime, WarmCounts};

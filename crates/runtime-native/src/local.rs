@@ -115,7 +115,7 @@ impl LocalRuntime {
         self.sweep_once().await?;
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
         statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
-        let started = match self.warm.take(&spec) {
+        let mut started = match self.warm.take(&spec) {
             Some(started) => {
                 started.give(&statuses);
                 statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");

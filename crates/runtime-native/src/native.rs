@@ -30,7 +30,7 @@ use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
 
 pub use disk::DiskLimit;
 pub(crate) use doorman::VisitError;
-pub(crate) use enclosure::{Enclosure, PauseError};
+pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded};
 pub(crate) use supervise::forget_group;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
 pub(crate) use view::WORKSPACE;

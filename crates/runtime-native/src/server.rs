@@ -8,7 +8,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
-    io,
+    io::{self, Write as _},
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
@@ -99,10 +99,23 @@ pub(crate) struct Server {
 /// An executor that was just started.
 #[derive(Debug)]
 pub(crate) struct Spawned {
+    /// Holds a sandbox that shall live on until it can be found again.
+    pub(crate) tie: Option<Tie>,
     pub(crate) server: Server,
     pub(crate) readiness: Readiness,
     pub(crate) socket: PathBuf,
     pub(crate) key: String,
+}
+
+/// What a sandbox hangs on that is not written down yet: nobody could end it if we were gone.
+#[derive(Debug)]
+pub(crate) struct Tie(ChildStdin);
+
+impl Tie {
+    /// Lets it live on.
+    pub(crate) fn release(mut self) -> io::Result<()> {
+        self.0.write_all(b"+")
+    }
 }
 
 /// Tells when an executor is ready.
@@ -135,7 +148,11 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         // A pipe would break when we go, so it gets a file to complain to.
         Tether::Free => {
             let log = File::create_new(&log).map_err(StartServerError::Channels)?;
-            command.stdin(Stdio::null()).stderr(log)
+            let lifeline = match order.walls {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            };
+            command.stdin(lifeline).stderr(log)
         }
     };
     let mut child = command.spawn().map_err(|source| StartServerError::Spawn {
@@ -145,6 +162,10 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
     let lifeline = child.stdin.take();
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let process = ServerProcess::adopt(child).map_err(StartServerError::Channels)?;
+    let (lifeline, tie) = match order.tether {
+        Tether::Lifeline => (lifeline, None),
+        Tether::Free => (None, lifeline.map(Tie)),
+    };
     let server = Server { lifeline, process };
     let open = || {
         let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
@@ -162,6 +183,7 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         StartServerError::Channels(error)
     })?;
     Ok(Spawned {
+        tie,
         server,
         readiness,
         socket,
@@ -291,9 +313,7 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         command.arg("--image").arg(image);
         command.arg("--image-store").arg(&order.options.images);
     }
-    if order.tether == Tether::Lifeline {
-        command.arg("--lifeline");
-    }
+    command.arg("--lifeline");
 }
 
 /// What the executor itself sees. Variables for its shells carry a prefix that it takes off, so

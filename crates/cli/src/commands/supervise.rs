@@ -18,6 +18,7 @@ use crate::{
 
 /// Keeps a sandbox until it ends or nobody wants it any more.
 pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Result<Exit, Failure> {
+    zareba_confine::close_inherited().or_fail(Exit::Start, "cannot close what was left open")?;
     let key = context
         .environment
         .get("SESSION_API_KEY")

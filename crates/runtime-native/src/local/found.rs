@@ -5,13 +5,13 @@ use std::{path::Path, sync::Arc};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses};
 
-use super::launch::{Fate, cannot_start, forget_group, keep, link_to};
+use super::launch::{Fate, cannot_start, keep, link_to};
 use crate::{
     VariableStore,
     directory::RunDirectory,
     life,
     link::Link,
-    native::Enclosure,
+    native::{self, Enclosure},
     process::ServerProcess,
     record::{Record, RecordedLifetime},
     sandbox::Parts,
@@ -73,7 +73,6 @@ pub(super) async fn destroy(kind: &Path, sandbox: SandboxId) -> Result<(), Runti
     if let Some(process) = process {
         Server::found(process).end().await;
     }
-    forget_group(&directory).await;
     directory.remove().await;
     Ok(())
 }
@@ -117,6 +116,9 @@ pub(super) async fn reap(kind: &Path) -> Result<usize, RuntimeError> {
             let process = ServerProcess::find(&record.process)?;
             Some((record, process))
         });
+        if running.is_none() {
+            native::end_unrecorded(directory.path());
+        }
         if let Some((record, process)) = running {
             if is_wanted(&record).await {
                 directory.leave();
@@ -124,7 +126,6 @@ pub(super) async fn reap(kind: &Path) -> Result<usize, RuntimeError> {
             }
             Server::found(process).end().await;
         }
-        forget_group(&directory).await;
         tracing::debug!(sandbox = ?directory.sandbox(), "removing what an executor left");
         directory.remove().await;
         removed += 1;

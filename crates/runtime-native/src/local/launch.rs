@@ -25,7 +25,7 @@ use crate::{
     notice,
     process::ProcessIdentity,
     record::{Record, RecordedLifetime},
-    server::{self, Order, Server, Tether},
+    server::{self, Order, Server, Tether, Tie},
 };
 
 /// How long an executor may take until it is ready. Its first shell reads the user's own
@@ -50,6 +50,7 @@ pub(super) struct Started {
     /// What can be done to it from outside, when it has walls.
     pub(super) enclosure: Option<Arc<Enclosure>>,
     image: Option<String>,
+    tie: Option<Tie>,
     fate: Arc<Fate>,
     directory: PathBuf,
     process: ProcessIdentity,
@@ -172,6 +173,7 @@ impl Launcher {
             life,
             enclosure: Enclosure::of(self.name(), directory.path()),
             image: wanted.image.map(str::to_owned),
+            tie: spawned.tie,
             fate: Arc::clone(&fate),
             directory: directory.path().to_owned(),
             process: spawned.server.process.identity().clone(),
@@ -259,9 +261,9 @@ impl Started {
         }
     }
 
-    /// Writes down how to find it again.
+    /// Writes down how to find it again, and lets it live on if it shall.
     pub(super) fn record(
-        &self,
+        &mut self,
         timeout: Duration,
         local: &LocalOptions,
     ) -> Result<(), RuntimeError> {
@@ -280,7 +282,11 @@ impl Started {
             image: self.image.clone(),
             created: SystemTime::now(),
         };
-        record.write(&self.directory).map_err(cannot_start)
+        record.write(&self.directory).map_err(cannot_start)?;
+        match self.tie.take() {
+            Some(tie) => tie.release().map_err(cannot_start),
+            None => Ok(()),
+        }
     }
 }
 
@@ -319,18 +325,10 @@ pub(super) async fn keep(
     }
     keeper.emptied().await;
     server.end().await;
-    forget_group(&directory).await;
     directory.remove().await;
     if let Some(statuses) = fate.statuses.get() {
         statuses.change(RuntimeStatus::Stopped, "Runtime stopped.");
     }
-}
-
-/// A supervisor that was killed has left its control groups.
-pub(super) async fn forget_group(directory: &RunDirectory) {
-    let path = directory.path().to_owned();
-    // A panic there is logged by the runtime, and the directory goes all the same.
-    let _ = tokio::task::spawn_blocking(move || native::forget_group(&path)).await;
 }
 
 impl Fate {

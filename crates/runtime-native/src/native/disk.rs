@@ -5,14 +5,24 @@
 //! is filling, seldom when nothing changes there, and never longer than a twentieth of the time.
 //! When the layers are too large and still growing, whoever could be writing is killed. A single
 //! file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
+//!
+//! Directories that cannot be opened hide what is in them, except when we are root. Where there
+//! are such, what the whole file system has lost since the beginning counts instead, also what
+//! others took of it. Files without a name that are still open cannot be found at all; each of
+//! them is bounded by the limit, their number by that of open files.
+
+mod walk;
 
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::{FileExt as _, MetadataExt as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+
+pub(super) use walk::Held;
+use walk::{Identity, Progress, Walk, identify};
 
 /// How long to wait between two looks while something is written, and while nothing is.
 const OFTEN: Duration = Duration::from_millis(200);
@@ -21,12 +31,20 @@ const SELDOM: Duration = Duration::from_secs(2);
 /// A look is followed by a pause of so many times its duration.
 const REST: u32 = 20;
 
+/// The longest pause, and the longest when more than half of the limit is used: what can be
+/// written meanwhile comes on top of it.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MAX_WHEN_CLOSE: Duration = Duration::from_secs(1);
+
+/// The longest look. The next one goes on where it ended.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// How long somebody who asks may wait for an answer, which then is too small.
+const MEASURE_MAX: Duration = Duration::from_secs(2);
+
 /// Even when the file system as a whole does not grow, because others remove as much as the
 /// sandbox writes, the layers are looked through after so many glances at it.
 const GLANCES_MAX: u32 = 16;
-
-/// Directories deeper than this are counted as one: nobody needs them, and they cost time.
-const DEPTH_MAX: usize = 256;
 
 /// The file that tells how often the limit was passed.
 pub(super) const COUNTER: &str = "disk-limit";
@@ -40,11 +58,11 @@ pub struct DiskLimit {
     pub inodes: u64,
 }
 
-/// What they hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) bytes: u64,
-    pub(super) inodes: u64,
+/// What a file system still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Free {
+    bytes: u64,
+    inodes: u64,
 }
 
 /// Watches the layers of one sandbox.
@@ -56,25 +74,39 @@ pub(super) struct DiskWatch {
     base: Held,
     counter: File,
     exceeded: u64,
+    /// What the last walk found that came to its end.
     held: Held,
-    free: Option<Held>,
+    /// The one that did not.
+    walk: Option<Walk>,
+    /// The directories that overlays work in; what they make there is closed to everybody.
+    closed: Vec<Identity>,
+    free_at_first: Option<Free>,
+    free: Option<Free>,
     glances: u32,
     next: Instant,
 }
 
 impl DiskWatch {
-    /// Begins to watch what is below `layers`, and tells of it in `directory`.
+    /// Begins to watch what is below `layers`, and tells of it in `directory`. To be called when
+    /// the layers are there and nobody writes to them.
     pub(super) fn begin(directory: &Path, layers: PathBuf, limit: DiskLimit) -> io::Result<Self> {
         let counter = File::create_new(directory.join(COUNTER))?;
         counter.write_all_at(b"0", 0)?;
+        let closed = work_directories(&layers)?;
+        let mut walk = Walk::begin(&layers, closed.clone());
+        walk.proceed(None);
+        let free = free(&layers);
         Ok(Self {
-            base: measure(&layers),
-            free: free(&layers),
+            base: walk.held(),
             layers,
             limit,
             counter,
             exceeded: 0,
             held: Held::default(),
+            walk: None,
+            closed,
+            free_at_first: free,
+            free,
             glances: 0,
             next: Instant::now() + OFTEN,
         })
@@ -90,26 +122,68 @@ impl DiskWatch {
         if !self.due_in().is_zero() {
             return false;
         }
-        let free = free(&self.layers);
-        let filling = match (free, self.free) {
+        let before = std::mem::replace(&mut self.free, free(&self.layers));
+        let filling = match (self.free, before) {
             (Some(now), Some(before)) => now.bytes < before.bytes || now.inodes < before.inodes,
             _ => true,
         };
-        self.free = free;
         self.glances += 1;
-        if !filling && self.glances < GLANCES_MAX {
-            self.next = Instant::now() + SELDOM;
+        if !filling && self.walk.is_none() && self.glances < GLANCES_MAX {
+            self.next = Instant::now() + SELDOM.min(self.pause_max(self.held));
             return false;
         }
         self.glances = 0;
         let begun = Instant::now();
-        let held = measure(&self.layers);
+        let new = || Walk::begin(&self.layers, self.closed.clone());
+        let mut walk = self.walk.take().unwrap_or_else(new);
+        let progress = walk.proceed(Some(begun + LOOK_MAX));
+        let held = walk.held();
         let grew = held.bytes > self.held.bytes || held.inodes > self.held.inodes;
-        self.held = held;
-        self.next = Instant::now() + (begun.elapsed() * REST).max(OFTEN);
-        let bytes = held.bytes.saturating_sub(self.base.bytes);
-        let inodes = held.inodes.saturating_sub(self.base.inodes);
-        grew && (bytes > self.limit.bytes || inodes > self.limit.inodes)
+        let is_exceeded = (grew && self.is_past(self.used(held)))
+            || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
+        self.next = Instant::now() + (begun.elapsed() * REST).clamp(OFTEN, self.pause_max(held));
+        match progress {
+            Progress::Finished => self.held = held,
+            Progress::Interrupted => self.walk = Some(walk),
+        }
+        is_exceeded
+    }
+
+    /// What came to the layers since the beginning.
+    fn used(&self, held: Held) -> DiskLimit {
+        DiskLimit {
+            bytes: held.bytes.saturating_sub(self.base.bytes),
+            inodes: held.inodes.saturating_sub(self.base.inodes),
+        }
+    }
+
+    /// What the whole file system has lost since then; nothing if it does not say.
+    fn lost(&self) -> DiskLimit {
+        let lost = self.free_at_first.zip(self.free);
+        let lost = lost.map(|(first, now)| DiskLimit {
+            bytes: first.bytes.saturating_sub(now.bytes),
+            inodes: first.inodes.saturating_sub(now.inodes),
+        });
+        lost.unwrap_or(DiskLimit {
+            bytes: 0,
+            inodes: 0,
+        })
+    }
+
+    fn is_past(&self, amount: DiskLimit) -> bool {
+        amount.bytes > self.limit.bytes || amount.inodes > self.limit.inodes
+    }
+
+    /// How long nobody need look when this much was found, now or the last time.
+    fn pause_max(&self, held: Held) -> Duration {
+        let is_close = [held, self.held].into_iter().any(|held| {
+            let used = self.used(held);
+            used.bytes > self.limit.bytes / 2 || used.inodes > self.limit.inodes / 2
+        });
+        match is_close {
+            true => PAUSE_MAX_WHEN_CLOSE,
+            false => PAUSE_MAX,
+        }
     }
 
     /// Notes that it came to that. To be called before anybody can notice the consequences.
@@ -122,113 +196,34 @@ impl DiskWatch {
     }
 }
 
+/// The directories of overlays for what is under way (`LAYER/work` beside `LAYER/upper`).
+fn work_directories(layers: &Path) -> io::Result<Vec<Identity>> {
+    let mut found = Vec::new();
+    for layer in fs::read_dir(layers)? {
+        let layer = layer?.path();
+        if identify(&layer.join("upper")).is_some() {
+            found.extend(identify(&layer.join("work")));
+        }
+    }
+    Ok(found)
+}
+
 /// What the file system below `path` still has; `None` when it does not say.
-fn free(path: &Path) -> Option<Held> {
+fn free(path: &Path) -> Option<Free> {
     let found = rustix::fs::statvfs(path).ok()?;
-    Some(Held {
+    Some(Free {
         bytes: found.f_bfree.saturating_mul(found.f_frsize),
         inodes: found.f_ffree,
     })
 }
 
-/// What is below `root`. What is removed meanwhile is left out.
+/// What is below `root`, or as much of it as can be found in some seconds.
 pub(super) fn measure(root: &Path) -> Held {
-    let mut held = Held::default();
-    let mut pending = vec![(root.to_owned(), 0)];
-    while let Some((directory, depth)) = pending.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let Ok(found) = entry.metadata() else {
-                continue;
-            };
-            held.inodes += 1;
-            // A file with several names takes its space once.
-            let names = if found.is_dir() {
-                1
-            } else {
-                found.nlink().max(1)
-            };
-            held.bytes += found.blocks() * 512 / names;
-            if found.is_dir() && depth < DEPTH_MAX {
-                pending.push((entry.path(), depth + 1));
-            }
-        }
-    }
-    held
+    let mut walk = Walk::begin(root, Vec::new());
+    walk.proceed(Some(Instant::now() + MEASURE_MAX));
+    walk.held()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMIT: DiskLimit = DiskLimit {
-        bytes: 1024 * 1024,
-        inodes: 10,
-    };
-
-    fn watch(place: &Path) -> DiskWatch {
-        let layers = place.join("layer");
-        fs::create_dir(&layers).unwrap();
-        DiskWatch::begin(place, layers, LIMIT).unwrap()
-    }
-
-    /// A look now, whatever the file system as a whole does.
-    fn look(watch: &mut DiskWatch) -> bool {
-        watch.next = Instant::now();
-        watch.free = None;
-        watch.look()
-    }
-
-    #[test]
-    fn bytes_up_to_the_limit_are_fine_and_past_it_are_told_while_they_grow_ns_16() {
-        let place = tempfile::tempdir().unwrap();
-        let mut watch = watch(place.path());
-        let file = place.path().join("layer/file");
-        fs::write(&file, vec![1; 1024 * 1024 - 64 * 1024]).unwrap();
-        assert!(!look(&mut watch));
-        fs::write(place.path().join("layer/more"), vec![1; 256 * 1024]).unwrap();
-        assert!(look(&mut watch));
-        // Whoever cleans up is left alone, also before there is enough room again.
-        assert!(!look(&mut watch));
-        fs::write(&file, vec![1; 1024 * 1024 - 128 * 1024]).unwrap();
-        assert!(!look(&mut watch));
-    }
-
-    #[test]
-    fn files_are_counted_with_directories_and_hard_links_ns_16() {
-        let place = tempfile::tempdir().unwrap();
-        let mut watch = watch(place.path());
-        for number in 0..9 {
-            fs::create_dir(place.path().join(format!("layer/{number}"))).unwrap();
-        }
-        fs::write(place.path().join("layer/0/file"), "").unwrap();
-        assert!(!look(&mut watch));
-        fs::hard_link(
-            place.path().join("layer/0/file"),
-            place.path().join("layer/1/link"),
-        )
-        .unwrap();
-        assert!(look(&mut watch));
-        assert_eq!(measure(&place.path().join("layer")).inodes, 11);
-    }
-
-    #[test]
-    fn the_counter_tells_how_often() {
-        let place = tempfile::tempdir().unwrap();
-        let mut watch = watch(place.path());
-        let told = || fs::read_to_string(place.path().join(COUNTER)).unwrap();
-        assert_eq!(told(), "0");
-        for _ in 0..11 {
-            watch.note();
-        }
-        assert_eq!(told(), "11");
-    }
-
-    #[test]
-    fn a_look_that_is_not_due_costs_nothing() {
-        let place = tempfile::tempdir().unwrap();
-        let mut watch = watch(place.path());
-        assert!(!watch.look());
-        assert_eq!(watch.glances, 0);
-        assert!(watch.due_in() > Duration::ZERO);
-    }
-}
+#[path = "disk_tests.rs"]
+mod tests;

@@ -17,6 +17,7 @@ use std::{
 };
 
 use rustix::{
+    io::Errno,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
         bind, connect, listen, recv, send, socket_with, sockopt,
@@ -36,6 +37,9 @@ const VISITORS_MAX: usize = 64;
 
 /// How long a visitor may take to ask, or an answer to come.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long nobody is let in after somebody could not be.
+const BACK_OFF: Duration = Duration::from_millis(50);
 
 /// The longest question and answer.
 const QUESTION_BYTES: usize = 3;
@@ -78,8 +82,14 @@ impl Doorman {
             matches!(waitid(WaitId::PidFd(process.as_fd()), left), Ok(None))
         });
         let flags = SocketFlags::CLOEXEC;
-        let Ok(visitor) = accept_with(&self.listener, flags) else {
-            return;
+        let visitor = match accept_with(&self.listener, flags) {
+            Ok(visitor) => visitor,
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+            Err(_) => {
+                // Without descriptors it would go on knocking, and we would go on answering.
+                std::thread::sleep(BACK_OFF);
+                return;
+            }
         };
         if self.visitors.len() >= VISITORS_MAX {
             let _ = say(&visitor, "-too many connections are being made at once");

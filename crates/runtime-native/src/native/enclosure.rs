@@ -10,6 +10,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use serde_json::{Value, json};
 use zareba_confine::cgroup::{
     FreezeMeans, Group, Host, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
@@ -167,6 +171,26 @@ impl Enclosure {
     /// Connects to a program inside. Blocks for some seconds at most.
     pub(crate) fn connect(&self, port: u16) -> Result<TcpStream, VisitError> {
         doorman::connect_inside(&self.directory, port)
+    }
+}
+
+/// Ends the sandbox of a directory whose record is missing: by its first process, with which
+/// everything inside goes.
+pub(crate) fn end_unrecorded(directory: &Path) {
+    let Some(init) = Description::read(directory).map(|description| description.init) else {
+        return;
+    };
+    let Some(pid) = Pid::from_raw(init.pid) else {
+        return;
+    };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    // The descriptor first: what is checked then is what is held.
+    if Process::read(init.pid).is_ok_and(|process| process.id == init) {
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+        let within = Timespec::try_from(STANDSTILL).ok();
+        let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], within.as_ref());
     }
 }
 

@@ -6,18 +6,21 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
     net::IpAddr,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
     MemoryCap, Network, Policy, ReadBackError,
     cgroup::{CgroupError, Demand, Group, Host, Limits},
+    ignore_broken_pipes,
     network::{DNS_V4, DNS_V6},
     reset_signals,
 };
@@ -150,6 +153,9 @@ impl<T, E: Into<io::Error>> Preparing<T> for Result<T, E> {
 /// When a layer cannot be put in place; nothing is left then.
 pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     reset_signals().preparing("its signals")?;
+    // A sandbox that failed half-way is told by what it wrote last.
+    ignore_broken_pipes();
+    require_layers(&supervision.directory).preparing("a place for the sandbox's layers")?;
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
     let identity = choose_identity(&view);
@@ -257,8 +263,8 @@ fn run(
 
 /// What a sandbox has beside itself.
 struct Attended {
-    /// Its executor's number outside.
-    executor: i32,
+    /// Its executor's number outside, and its descriptor.
+    executor: (i32, OwnedFd),
     doorman: Option<Doorman>,
     proxy: Option<Proxy>,
 }
@@ -279,6 +285,7 @@ fn attend(
         .and_then(Pid::from_raw)
         .ok_or(io::ErrorKind::NotFound)
         .preparing("the executor")?;
+    let handle = pidfd_open(executor, PidfdFlags::empty()).preparing("the executor")?;
     let report = EnforcementReport::read(
         executor,
         Evidence {
@@ -305,7 +312,7 @@ fn attend(
         _ => None,
     };
     Ok(Attended {
-        executor: executor.as_raw_nonzero().get(),
+        executor: (executor.as_raw_nonzero().get(), handle),
         doorman: doorman.transpose().preparing("the way in")?,
         proxy: proxy.transpose().preparing("the way out")?,
     })
@@ -350,7 +357,28 @@ fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
             Demand::BestEffort
         },
     };
-    Ok(Group::create(&Host::detect()?, &supervision.id, &limits)?)
+    let name = group_name(&supervision.directory).preparing("its control group")?;
+    Ok(Group::create(&Host::detect()?, &name, &limits)?)
+}
+
+/// Sandboxes of different state directories may have the same name, and names may hold what a
+/// control group's may not. Directories are never the same.
+fn group_name(directory: &Path) -> io::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    fs::canonicalize(directory)?.hash(&mut hasher);
+    Ok(format!("sandbox-{:016x}", hasher.finish()))
+}
+
+/// An overlay cannot have its layer on another overlay, which is what containers often run on.
+fn require_layers(directory: &Path) -> io::Result<()> {
+    const OVERLAY: u64 = 0x794c_7630;
+    let found = rustix::fs::statfs(directory)?;
+    if u64::try_from(found.f_type).unwrap_or(0) == OVERLAY {
+        let problem = "the state directory lies on an overlay file system, as in most containers, and \
+                       cannot hold layers of another: set `state.directory` to a volume or a tmpfs";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
+    }
+    Ok(())
 }
 
 /// Kills and removes what is left of a sandbox's control groups, when its supervisor could not.
@@ -359,10 +387,10 @@ pub(crate) fn forget_group(directory: &Path) {
     let found = match Description::read(directory) {
         Some(description) => Group::open_at(&host, &description.groups),
         // Killed before it had written anything down.
-        None => {
-            let name = directory.file_name().and_then(|name| name.to_str());
-            Group::open(&host, name.unwrap_or_default())
-        }
+        None => match group_name(directory) {
+            Ok(name) => Group::open(&host, &name),
+            Err(_) => return,
+        },
     };
     let Ok(Some(group)) = found else { return };
     let removed = group

@@ -19,12 +19,17 @@ use super::{disk::DiskWatch, doorman::Doorman};
 /// How long a paused sandbox may take to hear of its end.
 const THAW_WITHIN: Duration = Duration::from_secs(1);
 
+/// How often, and how long apart, a sandbox is killed that does not end.
+const KILLS_MAX: usize = 30;
+const KILL_AGAIN: Duration = Duration::from_secs(1);
+
 /// What a supervisor waits for.
 pub(super) struct Watch<'a> {
     pub(super) confined: &'a Confined,
     pub(super) group: &'a Group,
-    /// The executor's number outside; everything that the agent starts descends from it.
-    pub(super) executor: i32,
+    /// The executor's number outside, and its descriptor; everything that the agent starts
+    /// descends from it.
+    pub(super) executor: (i32, OwnedFd),
     /// Its end means that nobody wants the sandbox any more.
     pub(super) lifeline: Option<&'a OwnedFd>,
     /// So do these.
@@ -53,16 +58,27 @@ impl Watch<'_> {
             if stirred.sandbox {
                 return self.reap();
             }
-            if stirred.requests || (stirred.lifeline && self.lifeline.is_some_and(has_ended)) {
-                self.kill();
-                return self.reap();
+            let word = match self.lifeline.filter(|_| stirred.lifeline) {
+                Some(lifeline) => listen(lifeline),
+                None => Word::Nothing,
+            };
+            match word {
+                Word::Released => self.lifeline = None,
+                Word::Nothing if !stirred.requests => {}
+                Word::Gone | Word::Nothing => {
+                    self.kill();
+                    return self.reap();
+                }
             }
             if let Some(doorman) = self.doorman.as_mut().filter(|_| stirred.doorman) {
                 doorman.attend();
             }
             if self.disk.look() {
                 self.disk.note();
-                kill_descendants(self.executor);
+                // Somebody else may have the number when the executor is gone.
+                if !is_readable(&self.executor.1, Duration::ZERO) {
+                    kill_descendants(self.executor.0);
+                }
             }
         }
     }
@@ -105,8 +121,15 @@ impl Watch<'_> {
     }
 
     fn reap(&self) -> i32 {
+        for _ in 0..KILLS_MAX {
+            if is_readable(&self.confined.pidfd, KILL_AGAIN) {
+                break;
+            }
+            // Somebody has paused it at the same moment.
+            self.kill();
+        }
         let id = WaitId::PidFd(self.confined.pidfd.as_fd());
-        match waitid(id, WaitIdOptions::EXITED) {
+        match waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(status)) => status
                 .exit_status()
                 .unwrap_or(128 + status.terminating_signal().unwrap_or(0)),
@@ -115,10 +138,28 @@ impl Watch<'_> {
     }
 }
 
-/// What is written to a lifeline means nothing.
-fn has_ended(lifeline: &OwnedFd) -> bool {
-    !matches!(
-        rustix::io::read(lifeline, &mut [0; 256]),
-        Ok(1..) | Err(Errno::INTR | Errno::AGAIN)
-    )
+/// What a lifeline says.
+enum Word {
+    /// Whoever holds it is gone, and nobody wants the sandbox any more.
+    Gone,
+    /// The sandbox is on its own from now on.
+    Released,
+    Nothing,
+}
+
+fn listen(lifeline: &OwnedFd) -> Word {
+    match rustix::io::read(lifeline, &mut [0; 256]) {
+        Ok(1..) => Word::Released,
+        Err(Errno::INTR | Errno::AGAIN) => Word::Nothing,
+        Ok(_) | Err(_) => Word::Gone,
+    }
+}
+
+fn is_readable(descriptor: &OwnedFd, within: Duration) -> bool {
+    let within = Timespec::try_from(within).ok();
+    let found = poll(
+        &mut [PollFd::new(descriptor, PollFlags::IN)],
+        within.as_ref(),
+    );
+    found.is_ok_and(|ready| ready > 0)
 }

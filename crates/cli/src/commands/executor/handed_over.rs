@@ -11,6 +11,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
+    process::{DumpableBehavior, set_dumpable_behavior},
     stdio,
 };
 use tokio::sync::oneshot;
@@ -40,13 +41,18 @@ pub(super) fn listener(number: u16) -> Result<UnixListener, Failure> {
     Ok(UnixListener::from(take(number, "--listen-fd")?))
 }
 
-/// A key that was written to a pipe.
+/// A key that was written to a pipe. From now on nobody of the same user can look at our memory,
+/// or reach anything through our directory in `/proc` (NS-7). Not earlier: until it sends the
+/// key, whoever has started us looks at what stands around us.
 pub(super) fn key(number: u16) -> Result<String, Failure> {
     let mut key = String::new();
     File::from(take(number, "--key-fd")?)
         .take(KEY_MAX_BYTES)
         .read_to_string(&mut key)
         .or_fail(Exit::Start, "cannot read the session key")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(io::Error::from)
+        .or_fail(Exit::Start, "cannot keep others from our memory")?;
     Ok(key)
 }
 

@@ -59,6 +59,13 @@ impl Places {
         })
     }
 
+    /// An empty directory.
+    pub(super) fn empty(&self) -> io::Result<Lower> {
+        let path = self.directory.join("empty");
+        self.make_directory(&path)?;
+        Ok(self.lower(path))
+    }
+
     /// A directory of ours that is below an overlay.
     pub(super) fn lower(&self, path: PathBuf) -> Lower {
         Lower {

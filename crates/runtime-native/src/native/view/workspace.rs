@@ -62,7 +62,7 @@ pub(super) fn entries(
                 owner: owned_alike(source)?,
             },
         )?,
-        (Some(source), WorkspaceMode::ReadOnly) => bind(source, Access::ReadOnly)?,
+        (Some(source), WorkspaceMode::ReadOnly) => read_only(places, source)?,
         (Some(source), WorkspaceMode::ReadWrite) => {
             entries = guarded(source)?;
             bind(source, Access::ReadWrite)?
@@ -76,6 +76,19 @@ fn overlay(places: &Places, lower: Lower) -> io::Result<EntryKind> {
     Ok(EntryKind::Overlay(Overlay {
         lower: vec![lower],
         layer: Some(Layer::Directory(places.layer("workspace")?)),
+    }))
+}
+
+/// Through an overlay, even one that nothing can be changed in, sockets of the machine have nobody
+/// behind them (NS-4). It needs something to lie on.
+fn read_only(places: &Places, source: &Path) -> io::Result<EntryKind> {
+    let source = Lower {
+        path: source.to_owned(),
+        owner: owned_alike(source)?,
+    };
+    Ok(EntryKind::Overlay(Overlay {
+        lower: vec![source, places.empty()?],
+        layer: None,
     }))
 }
 

@@ -1,8 +1,8 @@
 //! Attempts to find something of the machine that is open already: descriptors that were left
 //! open, and what `/proc` shows of our own processes (NS-7).
 
-use zareba_runtime::{Runtime as _, SandboxSpec};
-use zareba_runtime_native::{LocalOptions, NativeRuntime};
+use zareba_runtime::SandboxSpec;
+use zareba_runtime_native::NativeRuntime;
 
 use super::{Prison, WALLS, processes::EXECUTOR};
 use crate::fixture::{self, Fixture, spec};
@@ -206,13 +206,11 @@ async fn secrets_in_the_environment_outside_are_in_no_process_inside_bs_6() {
     options
         .environment
         .push(("API_TOKEN".into(), SECRET.into()));
-    let local: LocalOptions = fixture::local_options();
-    let runtime = NativeRuntime::new(options, local, WALLS);
+    let runtime = NativeRuntime::new(options, fixture::local_options(), WALLS);
     let given = SandboxSpec {
         environment: vec![("GIVEN".to_owned(), "on-purpose".to_owned())],
         ..spec()
     };
-    assert_eq!(runtime.name(), "native");
     let prison = Prison::of(Fixture { runtime, state }, given).await;
     let look = "cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; env";
     let (_, shown) = prison.shell(look).await;

@@ -7,7 +7,7 @@ use super::{Control, Prison, refused};
 /// better with it outside. None of them would change the machine if it worked there: what they
 /// ask for does not exist.
 macro_rules! refusals {
-    ($($name:ident: $attempt:literal is $error:ident, but not for $control:ident;)*) => {$(
+    ($($name:ident: $attempt:literal is $error:ident, better outside for $control:ident;)*) => {$(
         #[tokio::test]
         async fn $name() {
             refused($attempt, stringify!($error), Control::$control).await;
@@ -18,154 +18,154 @@ macro_rules! refusals {
 // Namespaces.
 refusals! {
     a_user_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000)" is EPERM, better outside for Everybody;
     a_user_namespace_cannot_be_cloned_ns_9:
-        "call('clone', 0x10000000 | 17, 0, 0, 0, 0) or os._exit(0)" is EPERM, but not for Everybody;
+        "call('clone', 0x10000000 | 17, 0, 0, 0, 0) or os._exit(0)" is EPERM, better outside for Everybody;
     a_mount_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x20000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x20000)" is EPERM, better outside for Everybody;
     a_process_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x20000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x20000000)" is EPERM, better outside for Everybody;
     a_network_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x40000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x40000000)" is EPERM, better outside for Everybody;
     an_ipc_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x8000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x8000000)" is EPERM, better outside for Everybody;
     a_host_name_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x4000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x4000000)" is EPERM, better outside for Everybody;
     a_control_group_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x2000000)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x2000000)" is EPERM, better outside for Everybody;
     a_time_namespace_cannot_be_unshared_ns_9:
-        "call('unshare', 0x10000000 | 0x80)" is EPERM, but not for Everybody;
+        "call('unshare', 0x10000000 | 0x80)" is EPERM, better outside for Everybody;
     clone3_looks_like_a_call_of_a_later_kernel_ns_9:
-        "call('clone3', 0, 0)" is ENOSYS, but not for Everybody;
+        "call('clone3', 0, 0)" is ENOSYS, better outside for Everybody;
     ones_own_namespace_cannot_be_entered_again_ns_10:
-        "call('setns', os.open('/proc/self/ns/uts', 0), 0)" is EPERM, but not for Root;
+        "call('setns', os.open('/proc/self/ns/uts', 0), 0)" is EPERM, better outside for Root;
     the_namespaces_of_a_process_cannot_be_entered_ns_10:
-        "call('setns', call('pidfd_open', os.getpid(), 0), 0x20000)" is EPERM, but not for Root;
+        "call('setns', call('pidfd_open', os.getpid(), 0), 0x20000)" is EPERM, better outside for Root;
     a_descriptor_that_is_none_is_not_even_looked_at_ns_10:
-        "call('setns', -1, 0)" is EPERM, but not for Everybody;
+        "call('setns', -1, 0)" is EPERM, better outside for Everybody;
     a_map_of_users_cannot_be_written_ns_1:
-        "write('/proc/self/uid_map', b'0 0 1')" is EPERM, but not for Nobody;
+        "write('/proc/self/uid_map', b'0 0 1')" is EPERM, better outside for Nobody;
 }
 
 // Mounts and roots.
 refusals! {
     a_file_system_cannot_be_mounted_ns_10:
-        "call('mount', b'none', b'/tmp', b'no-such-file-system', 0, 0)" is EPERM, but not for Root;
+        "call('mount', b'none', b'/tmp', b'no-such-file-system', 0, 0)" is EPERM, better outside for Root;
     a_directory_cannot_be_bound_over_another_ns_10:
-        "call('mount', b'/no-such-directory', b'/tmp', 0, 0x1000, 0)" is EPERM, but not for Root;
+        "call('mount', b'/no-such-directory', b'/tmp', 0, 0x1000, 0)" is EPERM, better outside for Root;
     kernel_settings_cannot_be_remounted_for_writing_ns_10:
-        "call('mount', 0, b'/no-such-directory', 0, 0x1020, 0)" is EPERM, but not for Root;
+        "call('mount', 0, b'/no-such-directory', 0, 0x1020, 0)" is EPERM, better outside for Root;
     mounts_cannot_be_made_to_propagate_ns_10:
-        "call('mount', 0, b'/no-such-directory', 0, 0x100000, 0)" is EPERM, but not for Root;
+        "call('mount', 0, b'/no-such-directory', 0, 0x100000, 0)" is EPERM, better outside for Root;
     a_mask_cannot_be_unmounted_ns_10:
-        "call('umount2', b'/no-such-mask', 2)" is EPERM, but not for Everybody;
+        "call('umount2', b'/no-such-mask', 2)" is EPERM, better outside for Everybody;
     a_file_system_cannot_be_opened_ns_10:
-        "call('fsopen', b'no-such-file-system', 0)" is EPERM, but not for Root;
+        "call('fsopen', b'no-such-file-system', 0)" is EPERM, better outside for Root;
     a_tree_cannot_be_cloned_ns_10:
-        "call('open_tree', -100, b'/no-such-directory', 1)" is EPERM, but not for Root;
+        "call('open_tree', -100, b'/no-such-directory', 1)" is EPERM, better outside for Root;
     a_mount_cannot_be_moved_ns_10:
-        "call('move_mount', -1, b'', -1, b'', 0)" is EPERM, but not for Root;
+        "call('move_mount', -1, b'', -1, b'', 0)" is EPERM, better outside for Root;
     the_flags_of_a_mount_cannot_be_changed_ns_10:
-        "call('mount_setattr', -1, b'', 0x1000, 0, 0)" is EPERM, but not for Root;
+        "call('mount_setattr', -1, b'', 0x1000, 0, 0)" is EPERM, better outside for Root;
     mounts_cannot_be_listed_by_a_newer_call_ns_10:
-        "call('listmount', 0, 0, 0, 0)" is ENOSYS, but not for Nobody;
+        "call('listmount', 0, 0, 0, 0)" is ENOSYS, better outside for Nobody;
     another_root_cannot_be_pivoted_to_ns_10:
-        "call('pivot_root', b'/no-such', b'/directory')" is EPERM, but not for Root;
+        "call('pivot_root', b'/no-such', b'/directory')" is EPERM, better outside for Root;
     another_root_cannot_be_changed_to_ns_10:
-        "call('chroot', b'/no-such-directory')" is EPERM, but not for Everybody;
+        "call('chroot', b'/no-such-directory')" is EPERM, better outside for Everybody;
     a_file_has_no_handle_ns_10:
-        "call('name_to_handle_at', -1, b'', 0, 0, 0)" is EPERM, but not for Everybody;
+        "call('name_to_handle_at', -1, b'', 0, 0, 0)" is EPERM, better outside for Everybody;
     a_file_cannot_be_opened_by_its_number_ns_10:
-        "call('open_by_handle_at', -1, 0, 0)" is EPERM, but not for Root;
+        "call('open_by_handle_at', -1, 0, 0)" is EPERM, better outside for Root;
     whole_file_systems_cannot_be_watched_ns_10:
-        "call('fanotify_init', -1, 0)" is EPERM, but not for Root;
+        "call('fanotify_init', -1, 0)" is EPERM, better outside for Root;
 }
 
 // Interfaces that are large, or go past all checks.
 refusals! {
     io_uring_cannot_be_set_up_ns_10:
-        "call('io_uring_setup', 1, 0)" is EPERM, but not for Everybody;
+        "call('io_uring_setup', 1, 0)" is EPERM, better outside for Everybody;
     no_program_can_be_put_into_the_kernel_ns_10:
-        "call('bpf', 9999, 0, 0)" is EPERM, but not for Root;
+        "call('bpf', 9999, 0, 0)" is EPERM, better outside for Root;
     the_kernels_events_cannot_be_read_ns_10:
-        "call('perf_event_open', 0, 0, -1, -1, 0)" is EPERM, but not for Everybody;
+        "call('perf_event_open', 0, 0, -1, -1, 0)" is EPERM, better outside for Everybody;
     page_faults_cannot_be_held_ns_10:
-        "call('userfaultfd', 1)" is EPERM, but not for Everybody;
+        "call('userfaultfd', 1)" is EPERM, better outside for Everybody;
     a_key_cannot_be_added_ns_10:
-        "call('add_key', 0, 0, 0, 0, 0)" is EPERM, but not for Everybody;
+        "call('add_key', 0, 0, 0, 0, 0)" is EPERM, better outside for Everybody;
     a_key_cannot_be_requested_ns_10:
-        "call('request_key', 0, 0, 0, 0)" is EPERM, but not for Everybody;
+        "call('request_key', 0, 0, 0, 0)" is EPERM, better outside for Everybody;
     keyrings_cannot_be_used_ns_10:
-        "call('keyctl', 0, -3, 0)" is EPERM, but not for Everybody;
+        "call('keyctl', 0, -3, 0)" is EPERM, better outside for Everybody;
 }
 
 // The machine itself.
 refusals! {
     a_module_cannot_be_loaded_from_memory_ns_10:
-        "call('init_module', 0, 0, 0)" is EPERM, but not for Root;
+        "call('init_module', 0, 0, 0)" is EPERM, better outside for Root;
     a_module_cannot_be_loaded_from_a_file_ns_10:
-        "call('finit_module', -1, b'', 0)" is EPERM, but not for Root;
+        "call('finit_module', -1, b'', 0)" is EPERM, better outside for Root;
     a_module_cannot_be_unloaded_ns_10:
-        "call('delete_module', b'no-such-module', 0)" is EPERM, but not for Root;
+        "call('delete_module', b'no-such-module', 0)" is EPERM, better outside for Root;
     another_kernel_cannot_be_loaded_ns_10:
-        "call('kexec_load', 0, 0, 0, -1)" is EPERM, but not for Root;
+        "call('kexec_load', 0, 0, 0, -1)" is EPERM, better outside for Root;
     the_machine_cannot_be_rebooted_ns_10:
-        "call('reboot', 0, 0, 0, 0)" is EPERM, but not for Root;
+        "call('reboot', 0, 0, 0, 0)" is EPERM, better outside for Root;
     swapping_cannot_be_started_ns_10:
-        "call('swapon', b'/no-such-file', 0)" is EPERM, but not for Root;
+        "call('swapon', b'/no-such-file', 0)" is EPERM, better outside for Root;
     swapping_cannot_be_stopped_ns_10:
-        "call('swapoff', b'/no-such-file')" is EPERM, but not for Root;
+        "call('swapoff', b'/no-such-file')" is EPERM, better outside for Root;
     the_time_of_day_cannot_be_set_ns_10:
-        "call('settimeofday', 0, 0)" is EPERM, but not for Root;
+        "call('settimeofday', 0, 0)" is EPERM, better outside for Root;
     a_clock_cannot_be_set_ns_10:
-        "call('clock_settime', -1, 0)" is EPERM, but not for Everybody;
+        "call('clock_settime', -1, 0)" is EPERM, better outside for Everybody;
     the_clock_cannot_be_adjusted_ns_10:
-        "call('adjtimex', 0)" is EPERM, but not for Everybody;
+        "call('adjtimex', 0)" is EPERM, better outside for Everybody;
     the_host_name_cannot_be_changed_ns_10:
-        "call('sethostname', 0, -1)" is EPERM, but not for Root;
+        "call('sethostname', 0, -1)" is EPERM, better outside for Root;
     the_domain_name_cannot_be_changed_ns_10:
-        "call('setdomainname', 0, -1)" is EPERM, but not for Root;
+        "call('setdomainname', 0, -1)" is EPERM, better outside for Root;
     accounting_cannot_be_turned_on_ns_10:
-        "call('acct', b'/no-such-file')" is EPERM, but not for Root;
+        "call('acct', b'/no-such-file')" is EPERM, better outside for Root;
     quotas_cannot_be_changed_ns_10:
-        "call('quotactl', -1, b'/no-such-device', 0, 0)" is EPERM, but not for Everybody;
+        "call('quotactl', -1, b'/no-such-device', 0, 0)" is EPERM, better outside for Everybody;
     the_kernels_messages_cannot_be_read_ns_10:
-        "call('syslog', -1, 0, 0)" is EPERM, but not for Root;
+        "call('syslog', -1, 0, 0)" is EPERM, better outside for Root;
 }
 
 #[cfg(target_arch = "x86_64")]
 refusals! {
     the_level_of_hardware_access_cannot_be_raised_ns_10:
-        "call('iopl', 4)" is EPERM, but not for Everybody;
+        "call('iopl', 4)" is EPERM, better outside for Everybody;
     hardware_ports_cannot_be_opened_ns_10:
-        "call('ioperm', -1, -1, 1)" is EPERM, but not for Everybody;
+        "call('ioperm', -1, -1, 1)" is EPERM, better outside for Everybody;
     segments_cannot_be_described_ns_10:
-        "call('modify_ldt', 99, 0, 0)" is EPERM, but not for Everybody;
+        "call('modify_ldt', 99, 0, 0)" is EPERM, better outside for Everybody;
     the_x32_form_of_a_call_is_not_there_ns_10:
-        "numbered(0x40000000 + CALLS['getpid'][0])" is ENOSYS, but not for Nobody;
+        "numbered(0x40000000 + CALLS['getpid'][0])" is ENOSYS, better outside for Nobody;
 }
 
 // Settings, and files that act when they are written.
 refusals! {
     the_program_for_core_dumps_cannot_be_set_ns_5:
-        "os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)" is EACCES, but not for Root;
+        "os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)" is EACCES, better outside for Root;
     the_limit_of_user_namespaces_cannot_be_raised_ns_9:
-        "os.open('/proc/sys/user/max_user_namespaces', os.O_WRONLY)" is EACCES, but not for Root;
+        "os.open('/proc/sys/user/max_user_namespaces', os.O_WRONLY)" is EACCES, better outside for Nobody;
     control_groups_are_not_there_to_be_left_ns_4:
-        "os.listdir('/sys')" is ENOENT, but not for Everybody;
+        "os.listdir('/sys')" is ENOENT, better outside for Everybody;
     a_control_group_cannot_be_chosen_ns_5:
-        "os.open('/proc/self/cgroup', os.O_WRONLY)" is EACCES, but not for Nobody;
+        "os.open('/proc/self/cgroup', os.O_WRONLY)" is EACCES, better outside for Nobody;
     one_cannot_be_made_the_last_to_be_killed_ns_17:
-        "write('/proc/self/oom_score_adj', b'-1000')" is EACCES, but not for Nobody;
+        "write('/proc/self/oom_score_adj', b'-1000')" is EACCES, better outside for Nobody;
     a_capability_cannot_be_put_on_a_file_ns_8:
         "os.setxattr(b'/tmp', 'security.capability', bytes([1, 0, 0, 2] + [0] * 16))"
-            is EPERM, but not for Nobody;
+            is EPERM, better outside for Nobody;
     a_layer_cannot_be_given_attributes_of_overlays_ns_3:
-        "os.setxattr('/usr', 'trusted.overlay.opaque', b'y')" is EPERM, but not for Nobody;
+        "os.setxattr('/usr', 'trusted.overlay.opaque', b'y')" is EPERM, better outside for Nobody;
     a_user_with_more_rights_cannot_be_become_ns_8:
-        "os.setuid(0)" is EINVAL, but not for Root;
+        "os.setuid(0)" is EINVAL, better outside for Root;
     a_group_cannot_be_joined_ns_8:
-        "os.setgroups([0])" is EPERM, but not for Root;
+        "os.setgroups([0])" is EPERM, better outside for Root;
 }
 
 #[tokio::test]

@@ -94,6 +94,8 @@ async fn a_socket_in_a_workspace_that_is_copied_on_write_has_nobody_behind_it_ns
     prison.end().await;
 }
 
+/// This one fails: neither a mount nor Landlock before its ninth version stands between a program
+/// and a socket that lies in a directory which both sides share.
 #[tokio::test]
 async fn a_socket_in_a_workspace_that_reaches_the_machine_has_nobody_behind_it_ns_4() {
     let workspace = tempfile::tempdir().unwrap();

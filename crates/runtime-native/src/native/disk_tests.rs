@@ -1,0 +1,148 @@
+//! What the watch over a sandbox's files tells, and when.
+
+use super::*;
+
+const LIMIT: DiskLimit = DiskLimit {
+    bytes: 1024 * 1024,
+    inodes: 10,
+};
+
+fn watch(place: &Path) -> DiskWatch {
+    let layers = place.join("layer");
+    fs::create_dir(&layers).unwrap();
+    DiskWatch::begin(place, layers, LIMIT).unwrap()
+}
+
+/// A look now, whatever the file system as a whole does.
+fn look(watch: &mut DiskWatch) -> bool {
+    watch.next = Instant::now();
+    watch.free = None;
+    watch.look()
+}
+
+#[test]
+fn bytes_up_to_the_limit_are_fine_and_past_it_are_told_while_they_grow_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let file = place.path().join("layer/file");
+    fs::write(&file, vec![1; 1024 * 1024 - 64 * 1024]).unwrap();
+    assert!(!look(&mut watch));
+    fs::write(place.path().join("layer/more"), vec![1; 256 * 1024]).unwrap();
+    assert!(look(&mut watch));
+    // Whoever cleans up is left alone, also before there is enough room again.
+    assert!(!look(&mut watch));
+    fs::write(&file, vec![1; 1024 * 1024 - 128 * 1024]).unwrap();
+    assert!(!look(&mut watch));
+}
+
+#[test]
+fn files_are_counted_with_directories_and_hard_links_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    for number in 0..9 {
+        fs::create_dir(place.path().join(format!("layer/{number}"))).unwrap();
+    }
+    fs::write(place.path().join("layer/0/file"), "").unwrap();
+    assert!(!look(&mut watch));
+    fs::hard_link(
+        place.path().join("layer/0/file"),
+        place.path().join("layer/1/link"),
+    )
+    .unwrap();
+    assert!(look(&mut watch));
+    assert_eq!(measure(&place.path().join("layer")).inodes, 11);
+}
+
+#[test]
+fn the_counter_tells_how_often() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let told = || fs::read_to_string(place.path().join(COUNTER)).unwrap();
+    assert_eq!(told(), "0");
+    for _ in 0..11 {
+        watch.note();
+    }
+    assert_eq!(told(), "11");
+}
+
+#[test]
+fn a_look_that_is_not_due_costs_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    assert!(!watch.look());
+    assert_eq!(watch.glances, 0);
+    assert!(watch.due_in() > Duration::ZERO);
+}
+
+#[test]
+fn what_cannot_be_seen_counts_as_what_the_file_system_lost_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let look = |watch: &mut DiskWatch| {
+        watch.next = Instant::now();
+        // It shrank since the last glance, whatever others do there.
+        watch.free = None;
+        watch.look()
+    };
+    let now = free(place.path()).unwrap();
+    watch.free_at_first = Some(Free {
+        bytes: now.bytes + 1024 * LIMIT.bytes,
+        inodes: now.inodes,
+    });
+    // As long as everything can be seen, others may have taken it.
+    assert!(!look(&mut watch));
+    fs::remove_dir(place.path().join("layer")).unwrap();
+    assert!(look(&mut watch));
+    watch.free_at_first = Some(Free {
+        bytes: 0,
+        inodes: 0,
+    });
+    assert!(!look(&mut watch));
+}
+
+#[test]
+fn the_closer_the_limit_the_shorter_the_pauses_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let watch = watch(place.path());
+    let held = |bytes, inodes| Held {
+        bytes: watch.base.bytes + bytes,
+        inodes: watch.base.inodes + inodes,
+        unseen: 0,
+    };
+    let half = LIMIT.bytes / 2;
+    assert_eq!(watch.pause_max(held(half, 5)), PAUSE_MAX);
+    assert_eq!(watch.pause_max(held(half + 1, 0)), PAUSE_MAX_WHEN_CLOSE);
+    assert_eq!(watch.pause_max(held(0, 6)), PAUSE_MAX_WHEN_CLOSE);
+}
+
+#[test]
+fn a_walk_that_takes_long_is_continued_also_when_nothing_is_written_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    fs::create_dir(place.path().join("layer/a")).unwrap();
+    let mut walk = Walk::begin(&watch.layers, Vec::new());
+    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
+    watch.walk = Some(walk);
+    watch.next = Instant::now();
+    // Everybody else only removes.
+    watch.free = Some(Free {
+        bytes: 0,
+        inodes: 0,
+    });
+    assert!(!watch.look());
+    assert!(watch.walk.is_none());
+    assert_eq!(watch.held.inodes, 1);
+}
+
+#[test]
+fn the_directories_that_overlays_work_in_are_known_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["overlay/upper", "overlay/work", "own/work", "file"] {
+        fs::create_dir_all(place.path().join(name)).unwrap();
+    }
+    let expected = identify(&place.path().join("overlay/work"));
+    assert_eq!(
+        work_directories(place.path()).unwrap(),
+        Vec::from_iter(expected)
+    );
+}
