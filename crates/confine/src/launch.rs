@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use crate::{
+    arguments,
     cgroup::Entrance,
     network::{self, Doorway, NetworkSockets},
     policy::{Identity, Network, Policy},
@@ -317,6 +318,7 @@ impl Inside<'_> {
         if let Some(entrance) = self.entrance {
             entrance.enter().at(Step::ControlGroup, "")?;
         }
+        arguments::hide().at(Step::Identity, "arguments")?;
         let mut byte = [0];
         File::from(mapped)
             .read_exact(&mut byte)

@@ -5,6 +5,7 @@
 //! right away, and starts the program. A layer that cannot be put in place stops the launch with
 //! the [`Step`] that failed and what to do about it; there is no weaker way on.
 
+mod arguments;
 mod capabilities;
 pub mod cgroup;
 mod launch;

@@ -53,7 +53,7 @@ pub(crate) fn copy_directory(
     let mut hasher = Hasher::default();
     hasher.update(DIGEST_OF);
     let mut copy = Copying {
-        tree: Tree::open(into)?,
+        tree: Tree::open(into, budget)?,
         budget,
         tell,
         hasher,
@@ -68,7 +68,7 @@ pub(crate) fn copy_directory(
 }
 
 struct Copying<'a> {
-    tree: Tree,
+    tree: Tree<'a>,
     budget: &'a Budget,
     tell: &'a mut dyn FnMut(u64),
     hasher: Hasher,

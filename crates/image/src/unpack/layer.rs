@@ -56,7 +56,8 @@ pub(crate) fn unpack_layer(
     let decoder = Decoder::new(&mut blob).map_err(cut_short)?;
     let plain = HashingReader::new(Metered::new(decoder, budget, &count));
     let mut plain = BufReader::with_capacity(BUFFER_BYTES, plain);
-    let contents = unpack_archive(Archive::new(&mut plain, budget), into)?;
+    let tree = Tree::open(into, budget)?;
+    let contents = unpack_archive(Archive::new(&mut plain, budget), tree)?;
     let diff_id = plain.into_inner().finish();
     // What a decoder left unread belongs to the digest, too.
     io::copy(&mut blob, &mut io::sink()).map_err(UnpackError::reading)?;
@@ -69,9 +70,8 @@ pub(crate) fn unpack_layer(
 
 fn unpack_archive<R: Source>(
     mut archive: Archive<'_, R>,
-    into: &Path,
+    mut tree: Tree<'_>,
 ) -> Result<Contents, UnpackError> {
-    let mut tree = Tree::open(into)?;
     while let Some(entry) = archive.next()? {
         tree.contents.entries = tree.contents.entries.saturating_add(1);
         unpack_entry(&mut tree, &entry, &mut archive.content())?;
@@ -80,7 +80,11 @@ fn unpack_archive<R: Source>(
     Ok(tree.contents)
 }
 
-fn unpack_entry(tree: &mut Tree, entry: &Entry, content: &mut dyn Read) -> Result<(), UnpackError> {
+fn unpack_entry(
+    tree: &mut Tree<'_>,
+    entry: &Entry,
+    content: &mut dyn Read,
+) -> Result<(), UnpackError> {
     let path = EntryPath::parse(&entry.name)?;
     if let Some((name, above)) = path.split()
         && let Some(hidden) = name.strip_prefix(HIDES)
@@ -108,7 +112,7 @@ fn unpack_entry(tree: &mut Tree, entry: &Entry, content: &mut dyn Read) -> Resul
 
 /// An entry that is not a file but says what the layers below no longer have.
 fn unpack_mark(
-    tree: &mut Tree,
+    tree: &mut Tree<'_>,
     entry: &Entry,
     above: &[Vec<u8>],
     name: &[u8],

@@ -35,6 +35,7 @@ use super::{
     entry_path::EntryPath,
     failure::{Refusal, UnpackError, shown},
 };
+use crate::limits::Budget;
 
 /// Directories can always be listed, entered and emptied by their owner.
 const DIRECTORY_MODE_MIN: u32 = 0o700;
@@ -57,6 +58,7 @@ const WHITEOUT: u64 = 0;
 /// What a tree has come to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
+    /// Entries, and the directories that were made for them without having one.
     pub(crate) entries: u64,
     /// Bytes of all files.
     pub(crate) file_bytes: u64,
@@ -66,8 +68,10 @@ pub(crate) struct Contents {
 
 /// A directory being filled. Nobody else writes there.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct Tree<'a> {
     root: OwnedFd,
+    /// Whoever hands over an entry has it charged; what it implies is charged here.
+    budget: &'a Budget,
     /// The directories down to where the last entry went, so that the next is near.
     way: Vec<(Vec<u8>, OwnedFd)>,
     pub(super) contents: Contents,
@@ -85,13 +89,14 @@ pub(crate) fn is_opaque_root(layer: &Path) -> io::Result<bool> {
     }
 }
 
-impl Tree {
+impl<'a> Tree<'a> {
     /// Fills an empty directory.
-    pub(super) fn open(root: &Path) -> Result<Self, UnpackError> {
+    pub(super) fn open(root: &Path, budget: &'a Budget) -> Result<Self, UnpackError> {
         let root = openat(CWD, root, directory_flags(), Mode::empty());
         let root = root.map_err(|error| UnpackError::writing(b"/", error))?;
         let tree = Self {
             root,
+            budget,
             way: Vec::new(),
             contents: Contents::default(),
         };
@@ -247,18 +252,28 @@ impl Tree {
         make(parent, name).map_err(failed)
     }
 
-    /// Opens a directory; what is missing on the way is made.
+    /// Opens a directory; what is missing on the way is made, and charged like an entry, or a few
+    /// long names could make very many directories (FA-9).
     fn enter(
         &mut self,
         parts: &[Vec<u8>],
         path: &EntryPath,
     ) -> Result<BorrowedFd<'_>, UnpackError> {
-        self.walk(parts, path, |parent, name| {
+        let budget = self.budget;
+        self.walk(parts, path, |parent, name, contents| {
+            let mut charge = || {
+                contents.entries = contents.entries.saturating_add(1);
+                budget.charge_entries(1)
+            };
             match open_directory(parent, name) {
                 Ok(directory) => Ok(directory),
-                Err(Errno::NOENT) => make_directory(parent, name)
-                    .map_err(|error| UnpackError::writing(&path.to_bytes(), error)),
+                Err(Errno::NOENT) => {
+                    charge()?;
+                    make_directory(parent, name)
+                        .map_err(|error| UnpackError::writing(&path.to_bytes(), error))
+                }
                 Err(Errno::NOTDIR | Errno::LOOP) if is_whiteout(parent, name) => {
+                    charge()?;
                     start_anew(parent, name, path)
                 }
                 Err(Errno::NOTDIR | Errno::LOOP) => Err(refused(path, Refusal::ThroughLink)),
@@ -269,7 +284,7 @@ impl Tree {
 
     /// Opens a directory that must be there.
     fn find(&mut self, parts: &[Vec<u8>], path: &EntryPath) -> Result<BorrowedFd<'_>, UnpackError> {
-        self.walk(parts, path, |parent, name| {
+        self.walk(parts, path, |parent, name, _| {
             open_directory(parent, name).map_err(|error| match error {
                 Errno::NOENT => refused(path, Refusal::NoTarget),
                 Errno::NOTDIR | Errno::LOOP => refused(path, Refusal::ThroughLink),
@@ -282,14 +297,14 @@ impl Tree {
         &mut self,
         parts: &[Vec<u8>],
         path: &EntryPath,
-        step: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<OwnedFd, UnpackError>,
+        step: impl Fn(BorrowedFd<'_>, &[u8], &mut Contents) -> Result<OwnedFd, UnpackError>,
     ) -> Result<BorrowedFd<'_>, UnpackError> {
         let known = self.way.iter().zip(parts);
         let shared = known.take_while(|((name, _), part)| name == *part).count();
         self.way.truncate(shared);
         for part in parts.iter().skip(shared) {
             let here = self.way.last().map_or(&self.root, |(_, open)| open);
-            let next = step(here.as_fd(), part)?;
+            let next = step(here.as_fd(), part, &mut self.contents)?;
             self.way.push((part.clone(), next));
         }
         debug_assert_eq!(self.way.len(), parts.len(), "{path:?}");

@@ -107,7 +107,8 @@ fn an_honest_layer_is_unpacked_as_it_is_packed() {
         assert_eq!(unpacked.diff_id, Digest::of(&tar));
         assert_eq!(unpacked.blob, Digest::of(&packed));
         let expected = Contents {
-            entries: 6,
+            // Six of the archive, and `deep` and `deep/down`.
+            entries: 8,
             file_bytes: 6,
             skipped: 0,
         };
@@ -340,6 +341,36 @@ fn limits_hold_at_the_limit_and_past_it_g_5() {
     };
     let max = smaller.unpacked_bytes_max;
     assert_eq!(passed(smaller), Some(LimitExceeded::UnpackedBytes { max }));
+}
+
+#[track_caller]
+fn check_charged(tar: &Tar, expected: u64) {
+    let tar = tar.finish();
+    let within = |entries_max| {
+        let limits = Limits {
+            entries_max,
+            ..Limits::STANDARD
+        };
+        Place::new().unpack_within(&tar, limits)
+    };
+    assert_eq!(within(expected).unwrap().contents.entries, expected);
+    let max = expected - 1;
+    match within(max) {
+        Err(UnpackError::Limit(limit)) => assert_eq!(limit, LimitExceeded::Entries { max }),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn directories_that_names_imply_and_deletions_are_charged_once_fa_9() {
+    check_charged(&Tar::default().directory("a").file("a/b", ""), 2);
+    check_charged(&Tar::default().file("a/b/c", "").file("a/b/d", ""), 4);
+    check_charged(&Tar::default().file("a/b/.wh.c", ""), 3);
+    check_charged(&Tar::default().file("a/b/.wh..wh..opq", ""), 3);
+    // A deletion, and the directory that comes in its place.
+    check_charged(&Tar::default().file(".wh.a", "").file("a/b", ""), 3);
+    let deep = |tar: Tar, number: u32| tar.file(&format!("{number}{}", "/d".repeat(40)), "");
+    check_charged(&(0..30).fold(Tar::default(), deep), 30 * 41);
 }
 
 #[test]

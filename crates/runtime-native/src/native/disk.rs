@@ -2,9 +2,10 @@
 //!
 //! The layers that take a sandbox's changes lie in a file system that others use as well, and
 //! few of these know quotas for a directory. So the supervisor looks: often while the file system
-//! is filling, seldom when nothing changes there, and never longer than a twentieth of the time.
-//! When the layers are too large and still growing, whoever could be writing is killed. A single
-//! file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
+//! is filling, seldom when nothing changes there, never long at a time and with pauses between,
+//! which are shorter when the limit is close. When the layers are too large and still growing,
+//! whoever could be writing is killed. A single file cannot outgrow the limit meanwhile: the
+//! kernel refuses that by itself.
 //!
 //! Directories that cannot be opened hide what is in them, except when we are root. Where there
 //! are such, what the whole file system has lost since the beginning counts instead, also what
@@ -180,9 +181,10 @@ impl DiskWatch {
             let used = self.used(held);
             used.bytes > self.limit.bytes / 2 || used.inodes > self.limit.inodes / 2
         });
-        match is_close {
-            true => PAUSE_MAX_WHEN_CLOSE,
-            false => PAUSE_MAX,
+        if is_close {
+            PAUSE_MAX_WHEN_CLOSE
+        } else {
+            PAUSE_MAX
         }
     }
 

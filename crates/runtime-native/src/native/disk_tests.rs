@@ -91,7 +91,9 @@ fn what_cannot_be_seen_counts_as_what_the_file_system_lost_ns_16() {
     });
     // As long as everything can be seen, others may have taken it.
     assert!(!look(&mut watch));
+    // Something that cannot be looked into, also not by root.
     fs::remove_dir(place.path().join("layer")).unwrap();
+    fs::write(place.path().join("layer"), "").unwrap();
     assert!(look(&mut watch));
     watch.free_at_first = Some(Free {
         bytes: 0,

@@ -9,6 +9,7 @@
 //! checked to be the same; if it was moved meanwhile, the rest of it counts as not seen.
 
 use std::{
+    ffi::CStr,
     mem::MaybeUninit,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -106,18 +107,24 @@ impl Walk {
     pub(super) fn proceed(&mut self, until: Option<Instant>) -> Progress {
         while let Some(here) = self.way.last_mut() {
             match here.look_through(&mut self.held, &self.closed, until) {
-                Next::Below(_) if self.way.len() >= DEPTH_MAX => self.held.unseen += 1,
-                Next::Below(below) => {
-                    if self.way.len() > OPEN_MAX {
-                        here.directory = None;
-                    }
-                    self.way.push(below);
-                }
+                Next::Below(below) => self.enter(below),
                 Next::Above => self.leave(),
                 Next::TimeIsUp => return Progress::Interrupted,
             }
         }
         Progress::Finished
+    }
+
+    fn enter(&mut self, below: Station) {
+        let depth = self.way.len();
+        if depth >= DEPTH_MAX {
+            self.held.unseen += 1;
+            return;
+        }
+        if let Some(here) = self.way.last_mut().filter(|_| depth > OPEN_MAX) {
+            here.directory = None;
+        }
+        self.way.push(below);
     }
 
     /// Goes back to the directory above, or to the nearest that can be found again.
@@ -195,7 +202,7 @@ impl Station {
 
 impl Held {
     /// Counts what has a name, and opens it if it is a directory.
-    fn add(&mut self, parent: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Station>, Errno> {
+    fn add(&mut self, parent: &OwnedFd, name: &CStr) -> Result<Option<Station>, Errno> {
         let found = statx(
             parent,
             name,
@@ -205,17 +212,18 @@ impl Held {
         let kind = FileType::from_raw_mode(found.stx_mode.into());
         let is_directory = kind == FileType::Directory;
         // A file with several names takes its space once.
-        let names = match is_directory {
-            true => 1,
-            false => u64::from(found.stx_nlink.max(1)),
+        let names = if is_directory {
+            1
+        } else {
+            found.stx_nlink.max(1)
         };
-        let bytes = found.stx_blocks.saturating_mul(512) / names;
+        let bytes = found.stx_blocks.saturating_mul(512) / u64::from(names);
         self.bytes = self.bytes.saturating_add(bytes);
         self.inodes += 1;
-        match is_directory {
-            true => open(parent, name).and_then(Station::at).map(Some),
-            false => Ok(None),
+        if !is_directory {
+            return Ok(None);
         }
+        open(parent, name).and_then(Station::at).map(Some)
     }
 }
 

@@ -140,10 +140,7 @@ fn a_directory_that_is_moved_under_the_walk_does_not_lead_it_out_ns_16() {
         let Next::Below(below) = station.look_through(&mut walk.held, &[], None) else {
             panic!("the way down ended early");
         };
-        if walk.way.len() > OPEN_MAX {
-            walk.way.last_mut().unwrap().directory = None;
-        }
-        walk.way.push(below);
+        walk.enter(below);
     }
     let above = open(walk.way.last().unwrap().directory.as_ref().unwrap(), "..").unwrap();
     renameat(above.as_fd(), "d", CWD, place.path().join("elsewhere/d")).unwrap();

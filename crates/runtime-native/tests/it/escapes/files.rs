@@ -90,8 +90,8 @@ async fn a_file_of_the_system_cannot_be_linked_into_the_workspace_ns_3() {
     let prison = Prison::at(OPEN_WORKSPACE, workspace.path()).await;
     let linked = "os.link('/usr/bin/env', '/workspace/env')";
     assert_eq!(prison.attempt(linked).await, "EXDEV");
-    let by_descriptor =
-        "os.link('/proc/self/fd/%d' % os.open('/usr/bin/env', 0), '/workspace/env')";
+    let by_descriptor = "call('linkat', -100, b'/proc/self/fd/%d' % os.open('/usr/bin/env', 0), \
+                         -100, b'/workspace/env', 0x400)";
     assert_eq!(prison.attempt(by_descriptor).await, "EXDEV");
     prison.end().await;
     assert_eq!(std::fs::read_dir(workspace.path()).unwrap().count(), 0);

@@ -135,7 +135,7 @@ async fn the_owner_of_our_program_cannot_be_changed_through_the_executor() {
 async fn our_program_cannot_be_linked_to_through_the_executor() {
     Copied::new()
         .await
-        .withstands("os.link('{}', '/tmp/program', follow_symlinks=True)")
+        .withstands("call('linkat', -100, b'{}', -100, b'/tmp/program', 0x400)")
         .await;
 }
 

