@@ -23,12 +23,14 @@ mod shell;
 mod stop;
 mod supervise;
 
-use zareba_config::Environment;
+use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
     arguments::{Arguments, Command, DoctorArguments, GcArguments, GlobalArguments},
     exit::Exit,
+    failure::Failure,
     logging, say,
+    settings::{self, WithoutConfig},
 };
 
 /// The version with the commit it was built from.
@@ -39,6 +41,18 @@ pub(crate) const VERSION: &str = env!("PROGRAM_VERSION");
 pub(crate) struct Context {
     pub(crate) globals: GlobalArguments,
     pub(crate) environment: Environment,
+}
+
+impl Context {
+    /// The configuration of a command that people type, with its flags.
+    pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Configuration, Failure> {
+        settings::load(
+            &self.globals,
+            &self.environment,
+            WithoutConfig::Search,
+            flags,
+        )
+    }
 }
 
 /// Does what was asked for, and says why when it could not.

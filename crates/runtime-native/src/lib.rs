@@ -19,6 +19,7 @@ mod native;
 mod copy;
 mod life;
 mod link;
+mod notes;
 mod notice;
 mod queues;
 mod sandbox;

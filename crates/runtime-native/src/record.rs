@@ -1,24 +1,18 @@
 //! What is written down of a local executor, so that another process can find it again.
 //!
-//! The file lies in the sandbox's private directory and holds the key that opens the executor;
-//! only its user can read it. It is written under another name first, so that a reader finds a
-//! whole record or none.
+//! It holds the key that opens the executor, and only its user can read it.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
 
-use crate::process::ProcessIdentity;
+use crate::{notes, process::ProcessIdentity};
 
 const NAME: &str = "server.json";
-/// A record is far smaller; whatever is larger is none.
-const BYTES_MAX: u64 = 64 * 1024;
 const VERSION: u64 = 1;
 
 /// A local executor.
@@ -64,22 +58,12 @@ impl Record {
             "image": self.image,
             "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
         });
-        let draft = directory.join(format!("{NAME}.new"));
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(document.to_string().as_bytes())?;
-        fs::rename(draft, directory.join(NAME))
+        notes::write(directory, NAME, &document)
     }
 
     /// None when there is none, or none that this version can read.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        let mut content = Vec::new();
-        let file = File::open(directory.join(NAME)).ok()?;
-        file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
-        Self::parse(&serde_json::from_slice(&content).ok()?)
+        Self::parse(&notes::read(directory, NAME)?)
     }
 
     fn parse(document: &Value) -> Option<Self> {
@@ -133,7 +117,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
 

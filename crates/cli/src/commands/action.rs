@@ -14,7 +14,6 @@ use crate::{
     lines::{Line, Lines, Source},
     play::{Play, Style},
     sandbox, say,
-    settings::{self, WithoutConfig},
 };
 
 /// What stands for the sandbox's directory, because editing takes absolute paths and a fresh
@@ -24,12 +23,7 @@ const WORKSPACE: &str = "{{workspace}}";
 /// Performs every action of the file in one sandbox.
 pub(crate) fn perform(context: &Context, arguments: &ActionArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        flags,
-    )?;
+    let configuration = context.configuration(flags)?;
     let source = Source::of(&arguments.file);
     let name = source.name();
     let mut lines = Lines::read(source)?;

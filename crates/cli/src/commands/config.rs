@@ -6,7 +6,6 @@ use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
     say,
-    settings::{self, WithoutConfig},
 };
 
 /// Prints the settings that a command in this place would have.
@@ -18,12 +17,7 @@ pub(crate) fn perform(context: &Context, arguments: &ConfigArguments) -> Result<
 
 fn show(context: &Context) -> Result<Exit, Failure> {
     let flags = Vec::new();
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        flags,
-    )?;
+    let configuration = context.configuration(flags)?;
     let rows = configuration.table();
     match context.globals.output {
         OutputFormat::Json => {

@@ -15,19 +15,13 @@ use crate::{
     failure::{Failure, OrFail as _},
     sandbox::{self, Backend, LAST_WORK, Place},
     say,
-    settings::{self, WithoutConfig},
     signals::Signals,
 };
 
 /// Makes the sandbox and prints its name.
 pub(crate) fn perform(context: &Context, arguments: &CreateArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        flags,
-    )?;
+    let configuration = context.configuration(flags)?;
     let settings = &configuration.settings;
     let name = arguments.name.as_deref().map(name).transpose()?;
     let backend = backend(context, settings)?;

@@ -17,7 +17,6 @@ use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
     say,
-    settings::{self, WithoutConfig},
 };
 
 /// Looks at the machine and says what it found.
@@ -26,12 +25,7 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .or_fail(Exit::Failure, "cannot start")?;
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        Vec::new(),
-    )?;
+    let configuration = context.configuration(Vec::new())?;
     let checks = runtime.block_on(machine::examine(context, &configuration.settings));
     let lacks_something = checks.iter().any(Check::is_blocking);
     match context.globals.output {

@@ -20,7 +20,6 @@ use crate::{
     failure::{Failure, OrFail as _},
     sandbox::Place,
     say,
-    settings::{self, WithoutConfig},
     signals::Signals,
     table::{size, table},
 };
@@ -30,12 +29,7 @@ const SHORT_ID: usize = 12;
 
 /// Does what was asked for with the store of this user.
 pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<Exit, Failure> {
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        Vec::new(),
-    )?;
+    let configuration = context.configuration(Vec::new())?;
     let place = Place::new(context, &configuration.settings);
     let store = place.image_store()?;
     match &arguments.command {

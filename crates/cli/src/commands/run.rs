@@ -15,19 +15,13 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    play, quote, sandbox, say,
-    settings::{self, WithoutConfig},
+    play, quote, sandbox, say, settings,
 };
 
 /// Runs the command and ends with its exit code.
 pub(crate) fn perform(context: &Context, arguments: &RunArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        flags,
-    )?;
+    let configuration = context.configuration(flags)?;
     let command = match arguments.command.as_slice() {
         [text] => text.clone(),
         words => quote::join(words),

@@ -16,18 +16,12 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
-    settings::{self, WithoutConfig},
 };
 
 /// Opens the shell and ends with what it ends with.
 pub(crate) fn perform(context: &Context, arguments: &ShellArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    let configuration = settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Search,
-        flags,
-    )?;
+    let configuration = context.configuration(flags)?;
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match (at_terminal, context.globals.output) {
         (true, OutputFormat::Text) => match configuration.settings.runtime.kind {

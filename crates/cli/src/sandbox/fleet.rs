@@ -13,7 +13,6 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    settings::{self, WithoutConfig},
 };
 
 /// The runtimes whose sandboxes can outlive the command that made them.
@@ -38,12 +37,7 @@ impl Fleet {
         context: &Context,
         work: impl AsyncFnOnce(&Self) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
-        let configuration = settings::load(
-            &context.globals,
-            &context.environment,
-            WithoutConfig::Search,
-            Vec::new(),
-        )?;
+        let configuration = context.configuration(Vec::new())?;
         let fleet = Self::open(context, &configuration.settings)?;
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)

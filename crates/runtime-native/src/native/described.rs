@@ -4,9 +4,7 @@
 //! there before the executor does anything.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -14,10 +12,9 @@ use serde_json::{Value, json};
 use zareba_terminal::ProcessId;
 
 use super::disk::DiskLimit;
+use crate::notes;
 
 const NAME: &str = "sandbox.json";
-/// A description is far smaller; whatever is larger is none.
-const BYTES_MAX: u64 = 1024 * 1024;
 const VERSION: u64 = 1;
 
 /// What there is to know of a running sandbox.
@@ -34,7 +31,6 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Readers find the whole of it or none.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
         let document = json!({
             "version": VERSION,
@@ -43,22 +39,12 @@ impl Description {
             "disk": { "bytes": self.disk.bytes, "inodes": self.disk.inodes },
             "enforcement": self.enforcement,
         });
-        let draft = directory.join(format!("{NAME}.new"));
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(document.to_string().as_bytes())?;
-        fs::rename(draft, directory.join(NAME))
+        notes::write(directory, NAME, &document)
     }
 
     /// None when there is none, or none that this version can read.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        let mut content = Vec::new();
-        let file = File::open(directory.join(NAME)).ok()?;
-        file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
-        Self::parse(serde_json::from_slice(&content).ok()?)
+        Self::parse(notes::read(directory, NAME)?)
     }
 
     fn parse(mut document: Value) -> Option<Self> {
@@ -86,6 +72,8 @@ impl Description {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
