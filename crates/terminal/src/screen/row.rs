@@ -232,6 +232,9 @@ fn split_wide(cells: &mut [Cell], column: usize) {
     }
 }
 
+/// The most memory that a row which has left the screen holds beyond its text.
+const SLACK_MAX_BYTES: usize = 256;
+
 /// A row that has left the screen and cannot change any more.
 #[derive(Clone, Debug)]
 pub(super) struct PastRow {
@@ -243,7 +246,7 @@ pub(super) struct PastRow {
 impl PastRow {
     pub(super) fn new(row: Row) -> Self {
         let wrapped = row.wrapped;
-        let text = match row.content {
+        let mut text = match row.content {
             Content::Ascii(bytes) => bytes,
             Content::Cells(_) => {
                 let mut text = String::new();
@@ -251,6 +254,9 @@ impl PastRow {
                 text.into_bytes()
             }
         };
+        if text.capacity() - text.len() > SLACK_MAX_BYTES {
+            text.shrink_to_fit();
+        }
         Self { text, wrapped }
     }
 
@@ -265,8 +271,10 @@ impl PastRow {
         }
     }
 
+    /// What it counts for. Its memory would be the wrong measure: that depends on how its text
+    /// came in pieces, and so would what is kept.
     pub(super) fn bytes(&self) -> usize {
-        self.text.capacity()
+        self.text.len()
     }
 
     /// Appends the row's text from `column` on, trailing blanks included.
