@@ -13,7 +13,7 @@ use rustix::{
     },
 };
 use tokio::net::unix::pipe;
-use zareba_terminal::{Process, kill_descendants};
+use zareba_terminal::{Process, kill_family};
 
 /// How long an executor may take to end its shells after it was asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -113,10 +113,10 @@ impl ServerProcess {
             pid = self.identity.pid,
             "an executor did not end in time and is killed"
         );
-        // A stopped one starts no others while its family is ended.
-        let _ = pidfd_send_signal(&self.descriptor, Signal::STOP);
-        kill_descendants(self.identity.pid);
-        let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+        // Not when somebody else has its number.
+        if !self.has_ended() {
+            kill_family(self.identity.pid);
+        }
     }
 
     /// By its descriptor, so that it can be done by whoever notices, and never to another. One

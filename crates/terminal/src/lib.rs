@@ -19,7 +19,7 @@ mod sys;
 
 pub use child::{Child, ExitReason};
 pub use processes::{
-    Process, ProcessId, children, continue_descendants, descendants, kill_descendants,
+    Process, ProcessId, children, continue_descendants, descendants, kill_descendants, kill_family,
     stop_descendants,
 };
 pub use pty::{Pty, Size};

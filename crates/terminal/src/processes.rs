@@ -5,12 +5,18 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     fs, io,
     os::fd::OwnedFd,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// More generations than this are not started between two looks at the table.
-const ROUNDS_MAX: usize = 64;
+/// How long a family may take to stand still. One that is in the middle of a system call that
+/// nothing interrupts takes as long as that.
+const STANDSTILL: Duration = Duration::from_secs(20);
+
+/// How long to wait for a process that was told to stop, which the kernel announces to its parent
+/// only.
+const MOMENT: Duration = Duration::from_micros(200);
 
 /// Which process is meant: a number is given away again, with the time of its start it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +38,8 @@ pub struct Process {
     pub session: i32,
     /// It has ended and nobody has waited for it.
     pub is_zombie: bool,
+    /// It was stopped, and does nothing until it is told to go on.
+    pub is_stopped: bool,
 }
 
 impl Process {
@@ -53,6 +61,11 @@ impl Process {
             .collect()
     }
 
+    /// It can start nothing.
+    fn is_idle(&self) -> bool {
+        self.is_stopped || self.is_zombie
+    }
+
     /// The name in parentheses may hold anything, so fields are counted behind the last one:
     /// state, parent, group, session, and 16 fields later the start.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
@@ -67,6 +80,7 @@ impl Process {
             parent,
             session,
             is_zombie: state == "Z" || state == "X",
+            is_stopped: state == "T" || state == "t",
         })
     }
 }
@@ -110,10 +124,28 @@ fn below(ancestor: i32, table: &[Process]) -> Vec<Process> {
     found
 }
 
-/// Kills everything that descends from `ancestor`, but not itself: it should be stopped or be
-/// ourselves, or it may go on starting others.
+/// Kills a process and everything that descends from it.
 ///
 /// All are stopped before the first is killed, so none can get lost by the death of its parent.
+pub fn kill_family(head: i32) {
+    let Ok(process) = Process::read(head) else {
+        return;
+    };
+    let handle = signal(process.id, Signal::STOP);
+    let deadline = Instant::now() + STANDSTILL;
+    while Process::read(head).is_ok_and(|now| now.id == process.id && !now.is_idle())
+        && Instant::now() < deadline
+    {
+        std::thread::sleep(MOMENT);
+    }
+    kill_descendants(head);
+    if let Ok(handle) = handle {
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+    }
+}
+
+/// Kills everything that descends from `ancestor`, but not itself. What it starts meanwhile may
+/// live on, unless it is ourselves.
 pub fn kill_descendants(ancestor: i32) {
     for handle in stop_all(ancestor).into_iter().flatten() {
         // It may have ended by itself, which is just as good.
@@ -134,22 +166,33 @@ pub fn continue_descendants(ancestor: i32) {
     }
 }
 
-/// A process cannot fork any more once it has been told to stop, so the look at the table that
-/// finds nobody new has seen everyone.
+/// To be told to stop is not to have stopped: a fork that is under way is finished first. And a
+/// look at the table takes its time: the list of numbers is older than what is read of each. So
+/// it takes a look that finds everyone standing still, and another after it that finds nobody
+/// else.
 fn stop_all(ancestor: i32) -> Vec<Option<OwnedFd>> {
-    let mut stopped: HashMap<ProcessId, _> = HashMap::new();
-    for _ in 0..ROUNDS_MAX {
-        let before = stopped.len();
+    let mut told: HashMap<ProcessId, _> = HashMap::new();
+    let deadline = Instant::now() + STANDSTILL;
+    let mut calm = 0;
+    while calm < 2 && Instant::now() < deadline {
+        let before = told.len();
+        let mut restless = false;
         for process in descendants(ancestor) {
-            if !process.is_zombie && !stopped.contains_key(&process.id) {
-                stopped.insert(process.id, signal(process.id, Signal::STOP).ok());
+            if process.is_zombie {
+                continue;
             }
+            restless |= !process.is_stopped;
+            told.entry(process.id)
+                .or_insert_with(|| signal(process.id, Signal::STOP).ok());
         }
-        if stopped.len() == before {
-            break;
+        if restless || told.len() != before {
+            calm = 0;
+            std::thread::sleep(MOMENT);
+        } else {
+            calm += 1;
         }
     }
-    stopped.into_values().collect()
+    told.into_values().collect()
 }
 
 /// Signals a process, and none that has got its number since; returns its descriptor.
@@ -181,6 +224,7 @@ mod tests {
             parent,
             session,
             is_zombie: false,
+            is_stopped: false,
         }
     }
 
@@ -244,9 +288,7 @@ mod tests {
             let mut output = BufReader::new(child.stdout.take().unwrap());
             output.read_line(&mut String::new()).unwrap();
             let pid = i32::try_from(child.id()).unwrap();
-            signal(Process::read(pid).unwrap().id, Signal::STOP).unwrap();
-            kill_descendants(pid);
-            child.kill().unwrap();
+            kill_family(pid);
             child.wait().unwrap();
             // All that held the pipe are dead when it ends.
             output.read_to_end(&mut Vec::new()).unwrap();
