@@ -147,15 +147,24 @@ pub fn kill_family(head: i32) {
 /// Kills everything that descends from `ancestor`, but not itself. What it starts meanwhile may
 /// live on, unless it is ourselves.
 pub fn kill_descendants(ancestor: i32) {
-    for handle in stop_all(ancestor).into_iter().flatten() {
+    for handle in stop_all(ancestor, Order::AtOnce).into_iter().flatten() {
         // It may have ended by itself, which is just as good.
         let _ = pidfd_send_signal(&handle, Signal::KILL);
     }
 }
 
+/// In which order a family is stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    AtOnce,
+    /// A parent that is told to stop looks after its children once more, and would take one that
+    /// stands still already for stopped by its user.
+    ParentsFirst,
+}
+
 /// Stops everything that descends from `ancestor`, but not itself.
 pub fn stop_descendants(ancestor: i32) {
-    drop(stop_all(ancestor));
+    drop(stop_all(ancestor, Order::ParentsFirst));
 }
 
 /// Lets everything that descends from `ancestor` go on, the youngest generation first: a parent
@@ -170,18 +179,27 @@ pub fn continue_descendants(ancestor: i32) {
 /// look at the table takes its time: the list of numbers is older than what is read of each. So
 /// it takes a look that finds everyone standing still, and another after it that finds nobody
 /// else.
-fn stop_all(ancestor: i32) -> Vec<Option<OwnedFd>> {
+fn stop_all(ancestor: i32, order: Order) -> Vec<Option<OwnedFd>> {
     let mut told: HashMap<ProcessId, _> = HashMap::new();
     let deadline = Instant::now() + STANDSTILL;
     let mut calm = 0;
     while calm < 2 && Instant::now() < deadline {
         let before = told.len();
         let mut restless = false;
-        for process in descendants(ancestor) {
+        let family = descendants(ancestor);
+        let awake: HashSet<i32> = family
+            .iter()
+            .filter(|process| order == Order::ParentsFirst && !process.is_idle())
+            .map(|process| process.id.pid)
+            .collect();
+        for process in family {
             if process.is_zombie {
                 continue;
             }
             restless |= !process.is_stopped;
+            if awake.contains(&process.parent) {
+                continue;
+            }
             told.entry(process.id)
                 .or_insert_with(|| signal(process.id, Signal::STOP).ok());
         }
