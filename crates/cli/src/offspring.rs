@@ -60,8 +60,8 @@ impl Reaper {
             if waiting.is_empty() {
                 self.child_ended.recv().await;
             }
-            tokio::time::sleep(REAP_INTERVAL).await;
             waiting = reap_once(&waiting);
+            tokio::time::sleep(REAP_INTERVAL).await;
         }
     }
 }

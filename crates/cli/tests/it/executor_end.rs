@@ -136,8 +136,15 @@ fn orphans_are_reaped_while_it_runs() {
     let number = executor.run("until [ -s orphan ]; do sleep 0.01; done; cat orphan");
     assert!(number.parse::<u32>().is_ok(), "{number:?}");
     let wait = format!("until [ ! -e /proc/{number} ]; do sleep 0.05; done; echo gone");
-    let answer = executor.run(&wait);
+    // Longer than an executor waits for output by itself: a machine may stand still for a while.
+    let answer = executor.act(&json!({ "action": "run", "args": {
+        "command": wait, "blocking": true }, "timeout": 60 }));
     let state = std::fs::read_to_string(format!("/proc/{number}/stat"));
-    assert_eq!(answer, "gone", "{state:?} below {}", executor.pid());
+    assert_eq!(
+        answer["content"],
+        "gone",
+        "{state:?} below {}",
+        executor.pid()
+    );
     assert_eq!(executor.run("echo still here"), "still here");
 }
