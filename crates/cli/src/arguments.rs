@@ -12,6 +12,7 @@ mod executor;
 mod image;
 mod members;
 mod other;
+mod replay;
 mod run;
 mod sandbox;
 mod shell;
@@ -32,6 +33,7 @@ pub(crate) use members::{
     PsArguments, ResumeArguments, RmArguments, StopArguments,
 };
 pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
+pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use sandbox::{SandboxArguments, split_variable};
 pub(crate) use shell::ShellArguments;
@@ -87,6 +89,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Shell(ShellArguments),
     Action(ActionArguments),
+    Replay(ReplayArguments),
     Create(CreateArguments),
     Ps(PsArguments),
     Exec(ExecArguments),

@@ -17,6 +17,7 @@ mod logs;
 mod pause;
 mod port;
 mod ps;
+mod replay;
 mod rm;
 mod run;
 mod shell;
@@ -67,6 +68,7 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Run(arguments) => run::perform(&context, &arguments),
         Command::Shell(arguments) => shell::perform(&context, &arguments),
         Command::Action(arguments) => action::perform(&context, &arguments),
+        Command::Replay(arguments) => replay::perform(&context, &arguments),
         Command::Create(arguments) => create::perform(&context, &arguments),
         Command::Ps(arguments) => ps::perform(&context, &arguments),
         Command::Exec(arguments) => exec::perform(&context, &arguments),

@@ -1,18 +1,21 @@
 //! Every setting there is, typed.
 //!
-//! `zareba` declares our own sections, `native` those of the sandbox, `openhands` those of OpenHands' `config.toml` that have no
+//! `zareba` declares our own sections, `native` those of the sandbox, `server` those of the
+//! server, `openhands` those of OpenHands' `config.toml` that have no
 //! counterpart here yet. To add a key, add one entry to a section; to add a section, declare it,
 //! give it a field in [`Settings`] and name it in `SECTIONS`.
 
 mod native;
 pub mod openhands;
 mod rules;
+mod server;
 mod variables;
 mod zareba;
 
 pub use native::{
     NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode, WorkspaceMode,
 };
+pub use server::{LogDurability, LogSettings, ServerSettings, SessionSettings, WhenIdle};
 pub use variables::SandboxVariables;
 pub(crate) use zareba::SECTIONS;
 pub use zareba::{

@@ -16,6 +16,7 @@ mod http_shells;
 mod images;
 mod programs;
 mod reach;
+mod replay;
 mod run;
 mod sandboxes;
 mod shell;

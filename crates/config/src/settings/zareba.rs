@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::native::{NativePoolSettings, NativeSettings, PoolSettings};
 use super::openhands::{self, OpenHandsSettings};
 use super::rules;
+use super::server::{LogSettings, ServerSettings, SessionSettings};
 use super::variables::SandboxVariables;
 use crate::key::{Key, section};
 use crate::secret::Secret;
@@ -31,6 +32,12 @@ pub struct Settings {
     pub native: NativeSettings,
     /// Sandboxes that are kept ready.
     pub pool: PoolSettings,
+    /// The server that many agents share.
+    pub server: ServerSettings,
+    /// Sessions of the server.
+    pub sessions: SessionSettings,
+    /// The event log of the server.
+    pub log: LogSettings,
     /// Where everything is kept.
     pub state: StateSettings,
     /// Variables that every sandbox starts with: `[env]`, and OpenHands'
@@ -41,7 +48,7 @@ pub struct Settings {
 }
 
 /// The keys of each section, in the order in which they are shown.
-pub(crate) static SECTIONS: [&[Key]; 12] = [
+pub(crate) static SECTIONS: [&[Key]; 15] = [
     RuntimeSettings::KEYS,
     ShellSettings::KEYS,
     FileSettings::KEYS,
@@ -49,6 +56,9 @@ pub(crate) static SECTIONS: [&[Key]; 12] = [
     LocalSettings::KEYS,
     NativeSettings::KEYS,
     NativePoolSettings::KEYS,
+    ServerSettings::KEYS,
+    SessionSettings::KEYS,
+    LogSettings::KEYS,
     StateSettings::KEYS,
     openhands::Core::KEYS,
     openhands::Sandbox::KEYS,

@@ -1,0 +1,90 @@
+//! The sections of the server: where it listens, what sessions may use, where events are kept.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::rules;
+use crate::key::section;
+use crate::secret::Secret;
+use crate::setting::{Size, choice};
+
+choice! {
+    /// What happens to a session that nobody uses.
+    WhenIdle {
+        /// It is paused, and wakes when something is asked of it.
+        Pause = "pause",
+        /// It is closed.
+        Close = "close",
+        /// Nothing.
+        Stay = "stay",
+    }
+}
+
+choice! {
+    /// What an acknowledged event survives.
+    LogDurability {
+        /// The end of the server.
+        Process = "process",
+        /// The end of the machine, too.
+        Disk = "disk",
+    }
+}
+
+section! {
+    /// The server that many agents share.
+    ServerSettings at server named "server" {
+        /// Where it listens: an address with a port, or `unix:` and a path. Addresses beyond this
+        /// machine need a certificate, or `server.behind_tls_proxy`.
+        listen: String = "127.0.0.1:7070".to_owned();
+        /// The address that clients use, when that is another one: it stands in the links that the
+        /// server hands out.
+        public_url: Option<String> = None;
+        /// The file with the certificate and those above it, in PEM form.
+        tls_certificate: Option<PathBuf> = None;
+        /// The file with the certificate's private key, in PEM form.
+        tls_key: Option<PathBuf> = None;
+        /// Something in front of the server does TLS, so that it may listen anywhere without.
+        behind_tls_proxy: bool = false;
+        /// Names besides its own under which the server may be asked.
+        hosts: Vec<String> = Vec::new();
+        /// Origins of web pages that may use the server, such as `https://agents.example.com`.
+        origins: Vec<String> = Vec::new();
+        /// The domain below which each port of a session gets a name of its own.
+        preview_domain: String = "localhost".to_owned();
+        /// How long requests under way may go on when the server ends.
+        drain: Duration = Duration::from_secs(10);
+    }
+}
+
+section! {
+    /// Sessions of the server.
+    SessionSettings at sessions named "sessions" {
+        /// How long nothing may be asked of a session.
+        idle_timeout: Duration = Duration::from_secs(3600), check rules::positive;
+        /// What happens then: it is paused until it is used again, it is closed, or nothing.
+        when_idle: WhenIdle = WhenIdle::Pause;
+        /// How long a session may live, used or not. Unset means for ever.
+        life_max: Option<Duration> = None;
+        /// How many sessions there may be that are not closed.
+        max: u32 = 1000;
+        /// How many of those may belong to one holder of keys.
+        owner_max: u32 = 1000;
+        /// Directories of this machine that a session may be given as its workspace, with all that
+        /// is below them. None unless listed.
+        workspaces: Vec<String> = Vec::new();
+    }
+}
+
+section! {
+    /// The event log of the server.
+    LogSettings at log named "log" {
+        /// The PostgreSQL database that several servers share, as `postgresql://…`. Unset means
+        /// one file in the state directory.
+        database: Option<Secret> = None;
+        /// What an acknowledged event survives: the end of the server, or the end of the machine.
+        durability: LogDurability = LogDurability::Process;
+        /// What one session may keep in it.
+        session_bytes: Size = Size::gibibytes(1);
+        /// How long the log of a closed session is kept. Unset means for ever.
+        retention: Option<Duration> = None;
+    }
+}
