@@ -15,6 +15,7 @@ mod other;
 mod replay;
 mod run;
 mod sandbox;
+mod serve;
 mod shell;
 mod supervise;
 
@@ -36,6 +37,11 @@ pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, Doc
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use sandbox::{SandboxArguments, split_variable};
+pub(crate) use serve::{
+    CreateKeyArguments, ExportLogArguments, ImportLogArguments, KeyArguments, KeyCommand,
+    LogArguments, LogCommand, RemoveKeyArguments, ScopeArgument, ServeArguments,
+    VerifyLogArguments,
+};
 pub(crate) use shell::ShellArguments;
 pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments, SystemArgument};
 
@@ -103,6 +109,9 @@ pub(crate) enum Command {
     Rm(RmArguments),
     Gc(GcArguments),
     Image(ImageArguments),
+    Serve(ServeArguments),
+    Key(KeyArguments),
+    Log(LogArguments),
     Executor(ExecutorArguments),
     Config(ConfigArguments),
     Doctor(DoctorArguments),

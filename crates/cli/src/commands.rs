@@ -13,6 +13,8 @@ mod executor;
 mod gc;
 mod image;
 mod inspect;
+mod key;
+mod log;
 mod logs;
 mod pause;
 mod port;
@@ -20,6 +22,7 @@ mod ps;
 mod replay;
 mod rm;
 mod run;
+mod serve;
 mod shell;
 mod stop;
 mod supervise;
@@ -82,6 +85,9 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Rm(arguments) => rm::perform(&context, &arguments),
         Command::Gc(GcArguments {}) => gc::perform(&context),
         Command::Image(arguments) => image::perform(&context, &arguments),
+        Command::Serve(arguments) => serve::perform(&context, &arguments),
+        Command::Key(arguments) => key::perform(&context, &arguments),
+        Command::Log(arguments) => log::perform(&context, &arguments),
         Command::Executor(arguments) => executor::perform(&context, &arguments),
         Command::Config(arguments) => config::perform(&context, &arguments),
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),

@@ -8,6 +8,7 @@ mod commands;
 mod enforcement;
 mod exit;
 mod failure;
+mod handed_over;
 mod lines;
 mod logging;
 mod offspring;

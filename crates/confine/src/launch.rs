@@ -287,26 +287,26 @@ impl Inside<'_> {
     fn run(self, prepared: root::Prepared, mapped: OwnedFd, sockets: Option<OwnedFd>) -> ! {
         let started = self.set_up(prepared, mapped, sockets).and_then(|()| {
             rustix::io::write(&self.verdict, &[SET_UP]).at(Step::HandShake, "the parent")?;
-            sys::fork().at(Step::Exec, "fork")
+            let failed = |error: &io::Error| self.tell(&Failure::new(Step::Exec, "", error));
+            sys::spawn(&self.program, &failed).at(Step::Exec, "clone")
         });
         match started {
-            Ok(None) => {
-                let failure = Failure::new(Step::Exec, "", &sys::execute(&self.program));
-                self.fail(&failure)
-            }
-            Ok(Some(program)) => {
-                // The last copy of the verdict's pipe is the program's, and its start closes it.
+            Ok(program) => {
+                // The program has taken over its copy of the verdict's pipe by closing it.
                 sys::let_go_of_everything();
                 std::process::exit(reap_until(program))
             }
-            Err(failure) => self.fail(&failure),
+            Err(failure) => {
+                self.tell(&failure);
+                std::process::exit(1)
+            }
         }
     }
 
-    fn fail(self, failure: &Failure) -> ! {
+    fn tell(&self, failure: &Failure) {
         let text = serde_json::to_vec(failure).unwrap_or_default();
-        let _ = File::from(self.verdict).write_all(&text);
-        std::process::exit(1)
+        // Less than a pipe takes at once; without a reader nobody needs to know.
+        let _ = rustix::io::write(&self.verdict, &text);
     }
 
     fn set_up(

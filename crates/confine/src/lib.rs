@@ -29,8 +29,8 @@ pub use paths::{
     Enforcement, LandlockError, LandlockReport, MissingRight, PathPolicy, Reach, Ruleset, TcpPorts,
 };
 pub use policy::{
-    Access, Entry, EntryKind, Identity, Layer, Lower, MemoryCap, Network, Overlay, Ownership,
-    Policy, Root,
+    Access, Entry, EntryKind, Identity, Layer, Lower, MemoryCap, Network, Overlay, OwnFile,
+    Ownership, Policy, Root,
 };
 pub use readback::{
     Capabilities, IdMap, IdRange, Ids, MountFault, MountFlags, MountInForce, MountLine,

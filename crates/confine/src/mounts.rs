@@ -9,7 +9,7 @@ use std::{
     ffi::{CString, OsStr},
     io,
     os::{
-        fd::{AsFd, AsRawFd as _, OwnedFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt as _,
     },
     path::{Component, Path, PathBuf},
@@ -46,6 +46,20 @@ pub(crate) struct Detached(OwnedFd);
 /// The directory that becomes the root.
 #[derive(Debug)]
 pub(crate) struct NewRoot(OwnedFd);
+
+/// Something that exists inside.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) kind: FileType,
+    opened: OwnedFd,
+}
+
+impl Place {
+    /// Mounts over it.
+    pub(crate) fn cover(&self, mount: &Detached) -> io::Result<()> {
+        mount.attach(&self.opened)
+    }
+}
 
 /// Opens a directory as a place to mount on or to name, and for nothing else.
 fn open_place(path: &Path) -> io::Result<OwnedFd> {
@@ -141,6 +155,14 @@ impl Detached {
         Self::finish(&context, attributes)
     }
 
+    /// A copy of a single mount that is attached in our own mount table, with the same attributes.
+    pub(crate) fn copy(&self) -> io::Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        Ok(Self(open_tree(&self.0, "", flags)?))
+    }
+
     /// A fresh `/proc` of the caller's process namespace.
     pub(crate) fn proc() -> io::Result<Self> {
         let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -230,38 +252,49 @@ impl NewRoot {
     }
 
     pub(crate) fn make_directory(&self, inside: &Path, mode: u32) -> io::Result<()> {
-        let mut done = Path::new("/").to_owned();
-        for name in names(inside)? {
-            let parent = self.open(&done)?;
-            match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
+        self.make_in_parent(inside, |parent, name| {
+            match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
+                Err(Errno::EXIST) => Ok(()),
+                made => made,
             }
-            done.push(name);
-        }
-        Ok(())
+        })
     }
 
     pub(crate) fn make_link(&self, inside: &Path, target: &Path) -> io::Result<()> {
-        let (parent, name) = self.parent(inside)?;
-        Ok(symlinkat(target, &parent, name)?)
+        self.make_in_parent(inside, |parent, name| symlinkat(target, parent, name))
     }
 
     fn make_file(&self, inside: &Path) -> io::Result<()> {
-        let (parent, name) = self.parent(inside)?;
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        match openat(&parent, name, flags, Mode::from_raw_mode(0o644)) {
-            Ok(_) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.make_in_parent(inside, |parent, name| {
+            match openat(parent, name, flags, Mode::from_raw_mode(0o644)) {
+                Err(Errno::EXIST) => Ok(()),
+                made => made.map(drop),
+            }
+        })
     }
 
-    fn parent<'a>(&self, inside: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
-        let name = names(inside)?.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    /// Makes something in the directory that it is in, which is made when missing.
+    fn make_in_parent(
+        &self,
+        inside: &Path,
+        make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
+    ) -> io::Result<()> {
+        let names = names(inside)?;
+        let (name, above) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+        if above.is_empty() {
+            return Ok(make(self.0.as_fd(), name)?);
+        }
         let parent = inside.parent().unwrap_or(Path::new("/"));
-        self.make_directory(parent, 0o755)?;
-        Ok((self.open(parent)?, name))
+        let opened = match self.open(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_directory(parent, 0o755)?;
+                self.open(parent)?
+            }
+            opened => opened?,
+        };
+        Ok(make(opened.as_fd(), name)?)
     }
 
     /// Opens a path as if this were the root already. A link anywhere on it is an error: whoever
@@ -273,9 +306,12 @@ impl NewRoot {
     }
 
     /// What is at a path inside, if anything.
-    pub(crate) fn kind_of(&self, inside: &Path) -> io::Result<Option<FileType>> {
+    pub(crate) fn find(&self, inside: &Path) -> io::Result<Option<Place>> {
         match self.open(inside) {
-            Ok(found) => file_type(&found).map(Some),
+            Ok(found) => Ok(Some(Place {
+                kind: file_type(&found)?,
+                opened: found,
+            })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -6,18 +6,13 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
-};
-
-use rustix::{
-    pipe::{PipeFlags, pipe_with},
-    process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 
 use crate::{
     policy::{Identity, Ownership},
-    sys::{self, Side},
+    sys::Idler,
 };
 
 /// The translations that one sandbox needs. Each costs a process, and most entries share one.
@@ -63,28 +58,15 @@ impl OwnerMap {
         if (uid, gid) == (identity.uid_outside, identity.gid_outside) {
             return Ok(None);
         }
-        let (held, hold) = pipe_with(PipeFlags::CLOEXEC)?;
-        match sys::clone_with(libc::CLONE_NEWUSER as u64)? {
-            Side::Child => {
-                drop(hold);
-                // Reaches its end when the parent lets go, or is killed.
-                let _ = File::from(held).read(&mut [0]);
-                std::process::exit(0)
-            }
-            Side::Parent { pid, pidfd } => {
-                drop(held);
-                let map = |file: &str, from: u32, to: u32| {
-                    std::fs::write(format!("/proc/{pid}/{file}"), format!("{from} {to} 1\n"))
-                };
-                let namespace = map("uid_map", uid, identity.uid_outside)
-                    .and_then(|()| map("gid_map", gid, identity.gid_outside))
-                    .and_then(|()| File::open(format!("/proc/{pid}/ns/user")));
-                let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-                let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-                drop(hold);
-                Ok(Some(Self(namespace?.into())))
-            }
-        }
+        let idler = Idler::in_user_namespace()?;
+        let pid = idler.pid;
+        let map = |file: &str, from: u32, to: u32| {
+            std::fs::write(format!("/proc/{pid}/{file}"), format!("{from} {to} 1\n"))
+        };
+        map("uid_map", uid, identity.uid_outside)?;
+        map("gid_map", gid, identity.gid_outside)?;
+        let namespace = File::open(format!("/proc/{pid}/ns/user"))?;
+        Ok(Some(Self(namespace.into())))
     }
 
     pub(crate) fn namespace(&self) -> BorrowedFd<'_> {

@@ -115,6 +115,19 @@ pub struct Overlay {
     /// Where changes go. Without it nothing can be changed, and there must be two below at
     /// least.
     pub layer: Option<Layer>,
+    /// Files that only this sandbox has, above everything below. They are in memory; a layer on
+    /// the disk has none.
+    pub own: Vec<OwnFile>,
+}
+
+/// A file of the sandbox's own user that everyone can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnFile {
+    /// Its name at the top of the overlay.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
 }
 
 /// Where the changes of an overlay go.

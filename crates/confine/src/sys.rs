@@ -11,7 +11,10 @@ use std::{
     ptr,
 };
 
-use rustix::process::Pid;
+use rustix::{
+    pipe::{PipeFlags, pipe_with},
+    process::Pid,
+};
 
 use crate::launch::Program;
 
@@ -185,16 +188,116 @@ pub(crate) fn unshare_network() -> io::Result<()> {
     }
 }
 
-/// A plain fork, for when `clone3` is filtered already: `None` in the child.
+/// The stack of a child that shares our memory.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// A child that shares our memory, and runs a function on a stack of its own. Nothing is copied
+/// for it, which makes it far cheaper than a fork. `clone3` may be filtered already.
+///
+/// # Safety
+/// What `argument` points to, and the stack, must stay until the child is gone or has become
+/// another program. Until then the function must not disturb what we do meanwhile.
+unsafe fn clone_sharing(
+    stack: &mut [u8],
+    flags: i32,
+    function: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    argument: *mut libc::c_void,
+    pidfd: &mut i32,
+) -> io::Result<i32> {
+    let top = stack.as_mut_ptr_range().end;
+    // The stack grows down from an address that calls expect to be a multiple of 16.
+    let top = top.wrapping_sub(top.addr() % 16);
+    // SAFETY: the top is within or just behind a live allocation; the caller vouches for the rest.
+    let result = unsafe {
+        libc::clone(
+            function,
+            top.cast(),
+            flags | libc::CLONE_VM | libc::SIGCHLD,
+            argument,
+            std::ptr::from_mut(pidfd),
+        )
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(pid),
+    }
+}
+
+/// A process in a user namespace of its own that does nothing. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Idler {
+    pub(crate) pid: i32,
+    pidfd: OwnedFd,
+    /// What it waits on and what keeps it waiting. Its own copy of the latter it lets go of, so
+    /// that it does not outlive us.
+    _pipe: Box<[OwnedFd; 2]>,
+    stack: Box<[u8]>,
+}
+
+impl Idler {
+    pub(crate) fn in_user_namespace() -> io::Result<Self> {
+        extern "C" fn idle(pipe: *mut libc::c_void) -> libc::c_int {
+            // SAFETY: the other side keeps the two descriptors where they are until we are gone.
+            let [held, hold] = unsafe { &*pipe.cast::<[OwnedFd; 2]>() };
+            let mut byte = 0_u8;
+            // SAFETY: both are open in our own table of descriptors, and one byte may be written.
+            unsafe {
+                libc::close(hold.as_raw_fd());
+                libc::read(held.as_raw_fd(), (&raw mut byte).cast(), 1);
+            }
+            0
+        }
+        let (held, hold) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut pipe = Box::new([held, hold]);
+        let mut stack = vec![0; STACK_BYTES].into_boxed_slice();
+        let mut pidfd = -1;
+        let flags = libc::CLONE_NEWUSER | libc::CLONE_PIDFD;
+        let argument = (&raw mut *pipe).cast();
+        // SAFETY: the stack and the pipe are on the heap and kept until the process is gone. It
+        // makes two system calls and touches nothing but its stack.
+        let pid = unsafe { clone_sharing(&mut stack, flags, idle, argument, &mut pidfd)? };
+        // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+        Ok(Self {
+            pid,
+            pidfd,
+            _pipe: pipe,
+            stack,
+        })
+    }
+}
+
+impl Drop for Idler {
+    fn drop(&mut self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+        let id = rustix::process::WaitId::PidFd(self.pidfd.as_fd());
+        let gone = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
+        if gone.is_err() {
+            // It cannot be told whether it still stands on this.
+            std::mem::forget(std::mem::take(&mut self.stack));
+        }
+    }
+}
+
+/// Starts a program as [`execute`] does, in a child. That borrows our memory until it has become
+/// the program, and we stand still so long. When it cannot, it tells and ends.
 ///
 /// The caller must have one thread only.
-pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: takes nothing. With a single thread no lock can be held by anybody else, so the
-    // child may run ordinary code.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(Pid::from_raw(pid)),
+pub(crate) fn spawn(program: &Program, tell: &dyn Fn(&io::Error)) -> io::Result<Pid> {
+    struct Start<'a>(&'a Program, &'a dyn Fn(&io::Error));
+    extern "C" fn start(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the other side stands still with this on its stack until we are done.
+        let Start(program, tell) = unsafe { &*start.cast::<Start<'_>>() };
+        tell(&execute(program));
+        1
     }
+    let mut stack = vec![0; STACK_BYTES].into_boxed_slice();
+    let mut argument = Start(program, tell);
+    let argument = (&raw mut argument).cast();
+    // SAFETY: this thread, the only one, goes on when the child is another program or gone. What
+    // the child allocates meanwhile is lost, what it closes it has a table of its own for.
+    let pid = unsafe { clone_sharing(&mut stack, libc::CLONE_VFORK, start, argument, &mut -1)? };
+    Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Runs `work` in a process of its own, which ends with it and runs nothing else: neither

@@ -12,18 +12,18 @@ use std::{
 use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::sync::{Notify, broadcast};
-use zareba_protocol::{
-    Action, ActionEvent, Observation, ObservationEvent, ReadSource, RunCommand, ShellName,
-};
+use zareba_protocol::{ActionEvent, ObservationEvent, ShellName};
 use zareba_terminal::Size;
 
 use crate::{
     Linting, OpenShellError, OpenWorkspaceError, User,
+    acting::{Acting, FileTools},
     editor::{Editor, EditorSettings},
     files::{Files, Reach, Workspace, WorkspaceSettings},
+    once::Once,
     programs::{ProgramSpec, Programs},
-    search,
-    shell::{Identity, ShellSpec, Timeouts},
+    raw::RawFiles,
+    shell::{Identity, ShellSpec},
     shells::Shells,
     transfer::Transfers,
 };
@@ -34,9 +34,6 @@ const TERMINAL: Size = Size {
     columns: 1000,
     rows: 1000,
 };
-
-const NO_NOTEBOOK: &str = "JupyterRequirement not found. Unable to run IPython action.";
-const NO_BROWSER: &str = "Browser functionality is not supported or disabled.";
 
 /// What an executor is started with.
 #[derive(Clone, Debug)]
@@ -96,24 +93,13 @@ pub enum StartExecutorError {
 /// Takes actions and answers each with one observation.
 #[derive(Debug)]
 pub struct Executor {
-    pub(crate) shells: Shells,
+    pub(crate) acting: Arc<Acting>,
     pub(crate) programs: Programs,
-    pub(crate) tools: Arc<FileTools>,
+    pub(crate) raw: RawFiles,
     pub(crate) transfers: Transfers,
-    no_change_timeout: Duration,
-    timeout: Duration,
-    /// Told of the end of every action.
-    activity: Notify,
+    once: Once,
     /// Removed with us when it is ours.
     _state: StateDirectory,
-}
-
-/// What works on files, apart from transfers. Used on threads that may block.
-#[derive(Debug)]
-pub(crate) struct FileTools {
-    pub(crate) files: Files,
-    editor: Editor,
-    reach: Arc<Reach>,
 }
 
 #[derive(Debug)]
@@ -164,10 +150,10 @@ impl Executor {
             username: options.user.name,
             hostname: hostname(),
         };
-        let executor = Self {
+        let transfers = Transfers::within(Arc::clone(&reach), owner);
+        let raw = RawFiles::new(Arc::clone(&workspace), Arc::clone(&reach));
+        let acting = Acting {
             shells: Shells::new(spec, &working_dir, identity),
-            programs,
-            transfers: Transfers::within(Arc::clone(&reach), owner),
             tools: Arc::new(FileTools {
                 files: Files::new(Arc::clone(&workspace)),
                 editor: Editor::new(workspace, editor),
@@ -176,9 +162,17 @@ impl Executor {
             no_change_timeout: options.no_change_timeout,
             timeout: options.timeout,
             activity: Notify::new(),
+        };
+        let executor = Self {
+            acting: Arc::new(acting),
+            programs,
+            raw,
+            transfers,
+            once: Once::default(),
             _state: state,
         };
         executor
+            .acting
             .shells
             .get(&ShellName::default())
             .await
@@ -187,21 +181,24 @@ impl Executor {
     }
 
     /// Runs one action. Dropping the future leaves what it started in a consistent state: a
-    /// command goes on, as after a timeout, and a file is the old or the new one.
+    /// command goes on, as after a timeout, and a file is the old or the new one. An action with
+    /// a name to run once under is not even given up by that.
     pub async fn execute(&self, event: ActionEvent) -> ObservationEvent {
-        let observation = self.perform(&event).await;
-        self.activity.notify_one();
-        ObservationEvent {
-            tool_call_metadata: event.tool_call_metadata,
-            cause: event.id,
-            ..ObservationEvent::from(observation)
+        match &event.once {
+            None => self.acting.act(event).await,
+            Some(name) => {
+                let (name, acting) = (name.clone(), Arc::clone(&self.acting));
+                self.once
+                    .run(name, async move { acting.act(event).await })
+                    .await
+            }
         }
     }
 
     /// Waits for an action to end that no other follows within `silence`.
     pub async fn quiet(&self, silence: Duration) {
-        self.activity.notified().await;
-        while tokio::time::timeout(silence, self.activity.notified())
+        self.acting.activity.notified().await;
+        while tokio::time::timeout(silence, self.acting.activity.notified())
             .await
             .is_ok()
         {}
@@ -216,7 +213,7 @@ impl Executor {
         &self,
         shell: &ShellName,
     ) -> Result<broadcast::Receiver<Bytes>, OpenShellError> {
-        Ok(self.shells.get(shell).await?.subscribe())
+        Ok(self.acting.shells.get(shell).await?.subscribe())
     }
 
     /// Gives a shell's terminal another size.
@@ -224,89 +221,14 @@ impl Executor {
     /// # Errors
     /// When there is no such shell and none can be started.
     pub async fn resize(&self, shell: &ShellName, size: Size) -> Result<(), OpenShellError> {
-        self.shells.get(shell).await?.resize(size).await;
+        self.acting.shells.get(shell).await?.resize(size).await;
         Ok(())
     }
 
     /// Kills all programs, and all shells with what runs in them. What comes later is refused.
     pub async fn shut_down(&self) {
         self.programs.close().await;
-        self.shells.close().await;
-    }
-
-    async fn perform(&self, event: &ActionEvent) -> Observation {
-        match &event.action {
-            Action::Run(action) => self.run(event, action).await,
-            Action::Read(action) => {
-                let action = action.clone();
-                self.off_thread(move |tools, cwd| match action.impl_source {
-                    ReadSource::Plain => tools.files.read(&action, cwd),
-                    ReadSource::Editor => tools.editor.view_for_read(&action),
-                })
-                .await
-            }
-            Action::Write(action) => {
-                let action = action.clone();
-                self.off_thread(move |tools, cwd| tools.files.write(&action, cwd))
-                    .await
-            }
-            Action::Edit(action) => {
-                let action = action.clone();
-                self.off_thread(move |tools, _| tools.editor.edit(&action))
-                    .await
-            }
-            Action::Glob(action) => {
-                let action = action.clone();
-                self.off_thread(move |tools, cwd| search::glob(&action, cwd, &tools.reach))
-                    .await
-            }
-            Action::Grep(action) => {
-                let action = action.clone();
-                self.off_thread(move |tools, cwd| search::grep(&action, cwd, &tools.reach))
-                    .await
-            }
-            Action::RunIpython(_) => Observation::error(NO_NOTEBOOK),
-            Action::Browse(_) | Action::BrowseInteractive(_) => Observation::error(NO_BROWSER),
-            other => match other.require_executable() {
-                Ok(()) => Observation::error(format!(
-                    "Action {} is not supported in the current runtime.",
-                    other.kind()
-                )),
-                Err(error) => Observation::error(error.to_string()),
-            },
-        }
-    }
-
-    /// Runs file work on a thread that may block, with the directory that relative paths are
-    /// meant from. A panic there is this action's alone.
-    async fn off_thread(
-        &self,
-        work: impl FnOnce(&FileTools, &Path) -> Observation + Send + 'static,
-    ) -> Observation {
-        let (tools, cwd) = (Arc::clone(&self.tools), self.shells.directory());
-        match tokio::task::spawn_blocking(move || work(&tools, &cwd)).await {
-            Ok(observation) => observation,
-            Err(_) => Observation::error(
-                "ERROR: The action failed by a fault in the executor; other actions still work.",
-            ),
-        }
-    }
-
-    async fn run(&self, event: &ActionEvent, action: &RunCommand) -> Observation {
-        let timeouts = Timeouts {
-            no_change: self.no_change_timeout,
-            hard: event.hard_timeout().unwrap_or(self.timeout),
-        };
-        let name = event.shell.clone().unwrap_or_default();
-        let shell = if action.is_static {
-            self.shells.once(action.cwd.as_deref().map(Path::new)).await
-        } else {
-            self.shells.get(&name).await
-        };
-        match shell {
-            Ok(shell) => shell.run(action, timeouts).await,
-            Err(error) => Observation::error(format!("ERROR: {}", crate::shell::chain(&error))),
-        }
+        self.acting.shells.close().await;
     }
 }
 

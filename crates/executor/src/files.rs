@@ -32,11 +32,11 @@ pub(crate) use entries::{
 };
 pub(crate) use failure::Failure;
 pub(crate) use list::{EntryKind, listing};
-pub(crate) use name::{meant_path, printable_path};
+pub(crate) use name::{meant_path, printable, printable_path};
 pub(crate) use path::{FilePath, tidy};
 pub(crate) use reach::{Made, Reach};
 pub(crate) use read::{BINARY_FILE, Files};
-pub(crate) use replace::{Ownership, Target};
+pub(crate) use replace::{Draft, NEW_FILE_MODE, Ownership, Target};
 pub(crate) use text::{python_space, undecodable, universal_newlines};
 pub(crate) use workspace::{OpenFile, Opened, Slot, Workspace, WorkspaceSettings};
 

@@ -5,14 +5,17 @@
 //! Actions on different shells run at once, on one shell in order; file actions wait for no
 //! shell. It is served over HTTP by `zareba-wire`, and knows nothing of it beyond the trait.
 
+mod acting;
 mod editor;
 mod environment;
 mod executor;
 mod files;
 mod lint;
+mod once;
 mod oom;
 mod owner;
 mod programs;
+mod raw;
 mod search;
 mod service;
 mod shell;

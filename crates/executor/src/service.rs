@@ -8,6 +8,7 @@ use std::{
 use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::{
     ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
+    files::FileService,
     program::{ProgramConnection, ProgramRequest, StartProgramError},
 };
 
@@ -19,7 +20,7 @@ impl ActionService for Executor {
     }
 
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Vec<String>> {
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.acting.tools);
         Box::pin(async move {
             // A listing that fails is empty by contract.
             tokio::task::spawn_blocking(move || tools.files.list(path.as_deref()))
@@ -49,8 +50,12 @@ impl ActionService for Executor {
         Box::pin(async move { self.programs.start(&request) })
     }
 
+    fn files(&self) -> Option<&dyn FileService> {
+        Some(&self.raw)
+    }
+
     fn is_ready(&self) -> bool {
-        self.shells.are_open()
+        self.acting.shells.are_open()
     }
 }
 

@@ -28,6 +28,7 @@ impl Serialize for ActionEvent {
             self.timeout.filter(|seconds| seconds.is_finite()),
         )?;
         put(&mut map, "shell", self.shell.as_ref())?;
+        put(&mut map, "once", self.once.as_ref())?;
         map.end()
     }
 }

@@ -25,6 +25,9 @@ pub struct ActionEvent {
     pub llm_metrics: Option<Value>,
     /// Ours, top-level key `shell`: the shell that a `run` means; absent is the default one.
     pub shell: Option<ShellName>,
+    /// Ours, top-level key `once`: a name under which it runs at most once, however often it is
+    /// asked for; 1 to 128 visible ASCII characters.
+    pub once: Option<String>,
     /// What is asked for.
     pub action: Action,
 }
@@ -49,6 +52,15 @@ pub struct ObservationEvent {
 }
 
 impl ActionEvent {
+    /// The longest name that an action can be given so that it runs only once.
+    pub const ONCE_CHARS_MAX: usize = 128;
+
+    /// Whether a text can be the name under which an action runs only once.
+    pub fn is_once_name(text: &str) -> bool {
+        (1..=Self::ONCE_CHARS_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+
     /// The same with a hard timeout in seconds.
     #[must_use]
     pub fn with_timeout(self, seconds: f64) -> Self {
@@ -92,6 +104,7 @@ impl From<Action> for ActionEvent {
             tool_call_metadata: None,
             llm_metrics: None,
             shell: None,
+            once: None,
             action,
         }
     }

@@ -30,6 +30,7 @@ mod observation;
 mod python_literal;
 pub mod python_repr;
 pub mod schema;
+mod session_id;
 mod shell_name;
 mod status;
 mod truncate;
@@ -50,6 +51,7 @@ pub use observation::{
     Browsed, CommandMetadata, CommandOutput, Edited, FilesFound, LimitHit, LimitKind, MatchesFound,
     Observation, ObservationKind, Recalled,
 };
+pub use session_id::{InvalidSessionId, SessionId};
 pub use shell_name::{InvalidShellName, ShellName};
 pub use status::{RuntimeStatus, StatusLevel};
 pub use truncate::{OUTPUT_CHARS_MAX, TRUNCATION_MARKER, truncate_middle};

@@ -5,7 +5,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::{EventSource, ShellName, action, observation};
+use crate::{ActionEvent, EventSource, ShellName, action, observation};
 
 /// The document that describes every action event that a server understands.
 ///
@@ -33,6 +33,7 @@ pub fn action_schema() -> Value {
         "shell".to_owned(),
         of_type::<Option<ShellName>>(&mut generator).into(),
     );
+    keys.insert("once".to_owned(), once());
     document(
         generator,
         "ActionEvent",
@@ -117,6 +118,14 @@ fn envelope(generator: &mut SchemaGenerator) -> Map<String, Value> {
     .into_iter()
     .map(|(key, schema)| (key.to_owned(), schema))
     .collect()
+}
+
+fn once() -> Value {
+    json!({
+        "description": "A name under which the action runs at most once, however often it is asked for.",
+        "type": ["string", "null"],
+        "pattern": format!("^[!-~]{{1,{}}}$", ActionEvent::ONCE_CHARS_MAX),
+    })
 }
 
 fn described(description: &str, types: &Value) -> Value {

@@ -80,7 +80,7 @@ fn archive_to(destination: PathBuf) -> Upload {
     }
 }
 
-fn failed(
+pub(crate) fn failed(
     path: &Path,
     class: ErrorClass,
     source: impl std::error::Error + Send + Sync + 'static,

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, IFlags, flock, ioctl_getflags, ioctl_setflags},
     io::Errno,
 };
 use zareba_runtime::SandboxId;
@@ -218,7 +218,11 @@ fn prepare(kind: &Path) -> Result<File, DirectoryError> {
         path: kind.to_owned(),
         source,
     };
+    let is_new = fs::symlink_metadata(kind).is_err();
     private().recursive(true).create(kind).map_err(failed)?;
+    if is_new {
+        spread(kind);
+    }
     // Whoever can write to the directory above could put another one in place of this.
     if let Some(above) = kind.parent() {
         let metadata = fs::metadata(above).map_err(failed)?;
@@ -230,6 +234,19 @@ fn prepare(kind: &Path) -> Result<File, DirectoryError> {
     let lock = open_lock(kind).map_err(failed)?;
     flock(&lock, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
     Ok(lock)
+}
+
+/// Tells the file system that the directories in this one have nothing to do with each other. ext4
+/// would put them all into one group of the disk, and whoever makes a file there would look past
+/// everything that sandboxes before it have left. Others do not know the mark, and need it not.
+fn spread(kind: &Path) {
+    let marked = File::open(kind).map_err(drop).and_then(|directory| {
+        let marks = ioctl_getflags(&directory).map_err(drop)?;
+        ioctl_setflags(&directory, marks | IFlags::TOPDIR).map_err(drop)
+    });
+    if marked.is_err() {
+        tracing::debug!(path = %kind.display(), "sandboxes are not spread over the disk");
+    }
 }
 
 fn is_ours(metadata: &fs::Metadata) -> bool {

@@ -1,5 +1,7 @@
 //! The way to an executor: a call, or a request.
 
+mod files;
+
 use std::{
     io,
     pin::Pin,
@@ -14,6 +16,7 @@ use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent};
 use zareba_wire::{
     ActionService as _, ByteStream, Download, TransferError, Upload,
     client::{ClientError, ExecutorClient},
+    files::FileError,
     program::{ProgramConnection, ProgramRequest, StartProgramError},
 };
 
@@ -41,6 +44,9 @@ pub(crate) enum LinkError {
     /// The program could not be started.
     #[error(transparent)]
     Program(#[from] StartProgramError),
+    /// The work on a file could not be done.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl LinkError {
@@ -51,6 +57,7 @@ impl LinkError {
             Self::Request(error) => error.class(),
             Self::Transfer(error) => class_of(error),
             Self::Program(error) => error.class(),
+            Self::File(error) => error.class(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A sandbox of either runtime, as callers see it.
 
+mod files;
+
 use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
@@ -13,7 +15,9 @@ use zareba_protocol::{
     Action, ActionEvent, ErrorClass, Observation, ObservationEvent, ObservationKind, RunCommand,
     RuntimeStatus,
 };
-use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Variables};
+use zareba_runtime::{
+    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Variables,
+};
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
@@ -131,10 +135,10 @@ impl NativeSandbox {
         }
     }
 
-    async fn transfer(
+    async fn transfer<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<(), RuntimeError>> + Send + 'static,
-    ) -> Result<(), RuntimeError> {
+        work: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
         self.require_running()?;
         match self.parts.life.run(work).await {
             Ok(result) => result,
@@ -172,6 +176,9 @@ impl NativeSandbox {
         match error {
             LinkError::Ended => RuntimeError::Closed { sandbox },
             LinkError::Program(error) => RuntimeError::Program(error),
+            LinkError::File(error) | LinkError::Request(ClientError::File(error)) => {
+                RuntimeError::File(error)
+            }
             LinkError::Request(ClientError::Timeout { waited }) => RuntimeError::Timeout { waited },
             LinkError::Request(ClientError::InvalidRequest { problem }) => {
                 RuntimeError::Invalid { message: problem }
@@ -273,6 +280,10 @@ impl Sandbox for NativeSandbox {
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, RuntimeError>> {
         let link = self.parts.link.clone();
         Box::pin(self.inside("list files", async move { link.list_files(path).await }))
+    }
+
+    fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
+        Ok(self)
     }
 
     fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {

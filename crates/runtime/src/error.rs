@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zareba_protocol::ErrorClass;
-use zareba_wire::program::StartProgramError;
+use zareba_wire::{files::FileError, program::StartProgramError};
 
 use crate::SandboxId;
 
@@ -89,6 +89,9 @@ pub enum RuntimeError {
     /// A program could not be started.
     #[error(transparent)]
     Program(#[from] StartProgramError),
+    /// The work on a file could not be done.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The backend cannot do that.
     #[error("the runtime `{runtime}` cannot {deed}")]
     Unsupported {
@@ -130,6 +133,7 @@ impl RuntimeError {
             Self::Busy { .. } | Self::Paused { .. } => ErrorClass::Busy,
             Self::Copy { class, .. } | Self::Image { class, .. } => *class,
             Self::Program(error) => error.class(),
+            Self::File(error) => error.class(),
             Self::Unsupported { .. } => ErrorClass::Unsupported,
             Self::Invalid { .. } => ErrorClass::Invalid,
         }

@@ -7,12 +7,14 @@
 #![deny(missing_docs)]
 
 mod error;
+mod files;
 mod sandbox;
 mod spec;
 mod status;
 mod variables;
 
 pub use error::RuntimeError;
+pub use files::SandboxFiles;
 pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{
     Capabilities, Isolation, SandboxId, SandboxSpec, SandboxState, SandboxSummary, Support,

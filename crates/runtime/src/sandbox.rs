@@ -10,7 +10,7 @@ use zareba_wire::{
     program::{ProgramConnection, ProgramRequest},
 };
 
-use crate::{Capabilities, RuntimeError, SandboxId, SandboxSpec, SandboxSummary};
+use crate::{Capabilities, RuntimeError, SandboxFiles, SandboxId, SandboxSpec, SandboxSummary};
 
 /// A frozen state of a sandbox's files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -107,6 +107,17 @@ pub trait Sandbox: Send + Sync {
 
     /// Names in a directory inside: directories first, with a slash behind, then files.
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, RuntimeError>>;
+
+    /// Its files as bytes.
+    ///
+    /// # Errors
+    /// When the backend has no such thing.
+    fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
+        Err(RuntimeError::Unsupported {
+            runtime: self.runtime(),
+            deed: "offer files as bytes",
+        })
+    }
 
     /// Sets variables in the default shell, and in the start-up file of shells to come.
     fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>>;

@@ -5,6 +5,7 @@
 //! an action that ran may have changed the world.
 
 mod error;
+mod files;
 mod pool;
 mod programs;
 mod transfer;
@@ -24,6 +25,7 @@ pub use error::ClientError;
 use self::pool::{Lease, Pool};
 use crate::{
     Endpoint, SessionKey,
+    files::{FileError, FileFailure, FileStatus},
     key::KEY_HEADER,
     program::{StartFailure, StartProgramError},
 };
@@ -271,8 +273,19 @@ fn refused(status: StatusCode, document: &[u8]) -> ClientError {
     let detail = text("detail")
         .or_else(|| text("status"))
         .unwrap_or_default();
-    if let Some(reason) = text("code").and_then(|code| StartFailure::from_code(&code)) {
+    let code = text("code").unwrap_or_default();
+    if let Some(reason) = StartFailure::from_code(&code) {
         return StartProgramError::new(reason, detail).into();
+    }
+    if let Some(reason) = FileFailure::from_code(&code) {
+        let current = document
+            .as_ref()
+            .and_then(|document| document.get("current"));
+        return ClientError::File(FileError {
+            reason,
+            message: detail,
+            current: current.and_then(FileStatus::from_json).map(Box::new),
+        });
     }
     ClientError::Refused {
         status: status.as_u16(),

@@ -3,7 +3,7 @@
 //! The routes, status codes and texts are those of the OpenHands V0 action execution server, so
 //! that its client works unchanged. [`server`] puts an [`ActionService`] behind a listener,
 //! [`client`] talks to one, [`program`] is what
-//! both say of programs with streams of their own, [`viewer`] shows single files to a browser on the same machine.
+//! both say of programs with streams of their own, [`serving`] is what any server of ours is made of, [`viewer`] shows single files to a browser on the same machine.
 //! Nothing here interprets an action: bytes become typed values and go on.
 #![deny(missing_docs)]
 
@@ -13,8 +13,10 @@ mod multipart;
 mod service;
 
 pub mod client;
+pub mod files;
 pub mod program;
 pub mod server;
+pub mod serving;
 pub mod viewer;
 
 pub use endpoint::Endpoint;

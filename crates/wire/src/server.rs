@@ -5,18 +5,19 @@
 //! `routes`, which translate and delegate. A client that goes away drops its handler's future;
 //! what the service had started goes on by the service's own promise.
 
-mod accept;
-mod answer;
-mod body;
-mod gate;
+pub(crate) mod accept;
+pub(crate) mod answer;
+pub(crate) mod body;
+mod files;
+pub(crate) mod gate;
 mod handlers;
 mod limits;
-mod listener;
+pub(crate) mod listener;
 mod programs;
 mod resources;
 mod routes;
 mod stall;
-mod takeover;
+pub(crate) mod takeover;
 mod transfer;
 mod unix_socket;
 mod validation;
@@ -33,6 +34,7 @@ pub use routes::{Access, Route, routes};
 
 pub(crate) use accept::{Admission, Respond, accept_until};
 pub(crate) use answer::harden;
+pub(crate) use files::paths as files_paths;
 pub(crate) use gate::host_is_loopback;
 pub(crate) use listener::Listener;
 
@@ -121,4 +123,12 @@ impl Server {
         let gate = gate::Gate::new(service, self.options, self.listener.endpoint());
         accept_until(&self.listener, Arc::new(gate), &limits, shutdown).await;
     }
+}
+
+/// The contract's routes for a server that has its own accept loop and has checked already who
+/// may use them: there is no gate in front of these. Programs (`/programs`) need an accept loop
+/// that hands connections over.
+pub fn router(service: Arc<dyn ActionService>, limits: ServerLimits) -> axum::Router {
+    let surface = Arc::new(handlers::Surface::new(service, limits));
+    routes::RouteTable::contract().into_router(surface)
 }

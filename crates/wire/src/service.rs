@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 
+use crate::files::FileService;
 use crate::program::{ProgramConnection, ProgramRequest, StartProgramError};
 
 /// A future that a `dyn` service returns.
@@ -40,6 +41,11 @@ pub trait ActionService: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
         let _ = request;
         Box::pin(std::future::ready(Err(StartProgramError::unsupported())))
+    }
+
+    /// Files as bytes; `None` when there is no such thing here.
+    fn files(&self) -> Option<&dyn FileService> {
+        None
     }
 
     /// Actions can run now. `/alive` answers 200 only when this is true.

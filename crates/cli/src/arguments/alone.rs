@@ -3,6 +3,8 @@
 //! To describe every command with its flags and help takes a millisecond, which is more than
 //! these have time for.
 
+mod plain;
+
 use std::ffi::OsString;
 
 use clap::{Args, Parser};
@@ -25,7 +27,11 @@ pub(super) fn parse(arguments: &[OsString]) -> Option<Arguments> {
     let [program, name, rest @ ..] = arguments else {
         return None;
     };
-    match name.to_str()? {
+    let name = name.to_str()?;
+    if let Some(arguments) = plain::read(name, rest) {
+        return Some(arguments);
+    }
+    match name {
         "supervise" => read(program, rest, Command::Supervise),
         "executor" => read(program, rest, Command::Executor),
         "egress" => read(program, rest, Command::Egress),
@@ -69,6 +75,53 @@ mod tests {
             let among_all = Arguments::try_parse_from(&words).expect(line);
             assert_eq!(format!("{alone:?}"), format!("{among_all:?}"), "{line}");
         }
+    }
+
+    #[test]
+    fn what_we_write_ourselves_is_read_like_what_people_type() {
+        for line in [
+            "zareba supervise --id a --unix /d/s --directory /d --workspace-mode copy-on-write \
+             --network none --memory 1 --pids 2 --cpu-millis 3 --disk 4 --inodes 5 \
+             --system copy-on-write --lifeline",
+            "zareba supervise --id a --unix /d/s --directory /d --workspace-mode read-only \
+             --network filtered --memory 1 --pids 2 --cpu-millis 3 --disk 4 --inodes 5 \
+             --system read-only --workspace /w --egress {} --image i --image-store /i --lifeline",
+            "zareba executor --working-dir /workspace --no-enable-browser --listen-fd 3 \
+             --key-fd 4 --ready-fd 1 --username agent --state-dir /run/zareba",
+        ] {
+            let words = words(line);
+            let [_, name, rest @ ..] = words.as_slice() else {
+                panic!("{line}");
+            };
+            let plain = plain::read(name.to_str().unwrap(), rest).expect(line);
+            let among_all = Arguments::try_parse_from(&words).expect(line);
+            assert_eq!(format!("{plain:?}"), format!("{among_all:?}"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_left_to_whoever_knows_what_is_wrong_with_it() {
+        let whole = "supervise --id a --directory /d --unix /s --memory 1 --pids 2 --cpu-millis 3 \
+                     --disk 4 --inodes 5";
+        assert!(plain::read("supervise", &words(whole)[1..]).is_some());
+        for more in [
+            "--network filtered",
+            "--image i",
+            "--memory 2",
+            "--nonsense 1",
+            "--system sometimes",
+            "--workspace",
+            "--workspace --lifeline",
+            "--workspace=/w",
+            "-o json",
+            "-- --shell sh",
+            "word",
+        ] {
+            let words = words(&format!("{whole} {more}"));
+            assert!(plain::read("supervise", &words[1..]).is_none(), "{more}");
+        }
+        assert!(plain::read("executor", &words("--working-dir /w")).is_none());
+        assert!(plain::read("run", &[]).is_none());
     }
 
     #[test]

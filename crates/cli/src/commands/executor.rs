@@ -1,11 +1,9 @@
 //! `zareba executor`: the executor behind its HTTP server, from start to a clean end.
 //!
 //! `serve` is the life of it; the other files are the parts: who shells run as (`identity`),
-//! whose the working directory is (`ownership`), where to listen (`listening`), descriptors from
-//! whoever started us (`handed_over`), what tells us to stop (`stopping`), the file viewer
-//! (`viewer`) and what the contract says of plugins (`plugins`).
+//! whose the working directory is (`ownership`), where to listen (`listening`), what tells us to
+//! stop (`stopping`), the file viewer (`viewer`) and what the contract says of plugins (`plugins`).
 
-mod handed_over;
 mod identity;
 mod listening;
 mod ownership;

@@ -1,6 +1,9 @@
 //! From settings to runtimes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use zareba_config::{FileScope as ScopeSetting, RuntimeKind, Settings};
 use zareba_executor::{FileScope, Linting};
@@ -30,9 +33,9 @@ pub(crate) struct Place<'a> {
 
 /// One runtime of this machine.
 pub(crate) enum Backend {
-    Cli(CliRuntime),
-    Local(LocalRuntime),
-    Native(NativeRuntime),
+    Cli(Arc<CliRuntime>),
+    Local(Arc<LocalRuntime>),
+    Native(Arc<NativeRuntime>),
 }
 
 impl<'a> Place<'a> {
@@ -68,15 +71,16 @@ impl<'a> Place<'a> {
     ) -> Result<Backend, Failure> {
         let options = self.options();
         match kind {
-            RuntimeKind::Cli => Ok(Backend::Cli(CliRuntime::new(options))),
+            RuntimeKind::Cli => Ok(Backend::Cli(Arc::new(CliRuntime::new(options)))),
             RuntimeKind::Local => {
                 let local = self.local(lifetime)?;
-                Ok(Backend::Local(LocalRuntime::new(options, local)))
+                Ok(Backend::Local(Arc::new(LocalRuntime::new(options, local))))
             }
             RuntimeKind::Native => {
                 let local = self.local(lifetime)?;
                 let walls = walls(self.settings)?;
-                Ok(Backend::Native(NativeRuntime::new(options, local, walls)))
+                let runtime = NativeRuntime::new(options, local, walls);
+                Ok(Backend::Native(Arc::new(runtime)))
             }
             other => Err(Failure::new(
                 Exit::Start,
@@ -128,9 +132,27 @@ impl<'a> Place<'a> {
 impl Backend {
     pub(crate) fn runtime(&self) -> &dyn Runtime {
         match self {
-            Self::Cli(runtime) => runtime,
-            Self::Local(runtime) => runtime,
-            Self::Native(runtime) => runtime,
+            Self::Cli(runtime) => &**runtime,
+            Self::Local(runtime) => &**runtime,
+            Self::Native(runtime) => &**runtime,
+        }
+    }
+
+    /// The same as a value that may be kept.
+    pub(crate) fn shared(&self) -> Arc<dyn Runtime> {
+        match self {
+            Self::Cli(runtime) => Arc::clone(runtime) as _,
+            Self::Local(runtime) => Arc::clone(runtime) as _,
+            Self::Native(runtime) => Arc::clone(runtime) as _,
+        }
+    }
+
+    /// Ends the sandboxes that are kept ready for nobody yet.
+    pub(crate) async fn cool_down(&self) {
+        match self {
+            Self::Cli(_) => {}
+            Self::Local(runtime) => runtime.cool_down().await,
+            Self::Native(runtime) => runtime.cool_down().await,
         }
     }
 

@@ -21,6 +21,14 @@ macro_rules! choice {
                     $( Self::$variant => $word, )+
                 }
             }
+
+            /// The one that a word stands for.
+            pub fn named(word: &str) -> Option<Self> {
+                match word {
+                    $( $word => Some(Self::$variant), )+
+                    _ => None,
+                }
+            }
         }
 
         impl std::fmt::Display for $name {

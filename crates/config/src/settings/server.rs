@@ -68,6 +68,9 @@ section! {
         max: u32 = 1000;
         /// How many of those may belong to one holder of keys.
         owner_max: u32 = 1000;
+        /// Runtimes beside `runtime.kind` that a session may choose. `cli` and `local` do not
+        /// isolate.
+        runtimes: Vec<String> = Vec::new();
         /// Directories of this machine that a session may be given as its workspace, with all that
         /// is below them. None unless listed.
         workspaces: Vec<String> = Vec::new();

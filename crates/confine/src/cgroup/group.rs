@@ -196,7 +196,8 @@ fn take_seats(
         .filter(|hierarchy| hierarchy.version == Version::V1)
     {
         let is_used = |controller: &Controller| match controller {
-            Controller::Memory | Controller::Pids | Controller::Io => true,
+            Controller::Memory | Controller::Pids => true,
+            Controller::Io => !limits.io.is_empty(),
             Controller::Cpu => limits.cpu_millis.is_some(),
             Controller::Freezer => !can_freeze,
             Controller::CpuAccounting => !can_account,

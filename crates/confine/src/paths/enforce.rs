@@ -2,6 +2,7 @@
 //! be, and the rules enforced once nothing else has to be done.
 
 use std::{
+    collections::BTreeMap,
     os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
 };
@@ -90,10 +91,8 @@ impl Ruleset {
             (&policy.read_write, read | write),
             (&policy.execute, read | AccessFs::Execute),
         ];
-        for (paths, access) in roots {
-            for path in paths {
-                ruleset = ruleset.allow_path(path, access)?;
-            }
+        for (path, access) in added_up(roots) {
+            ruleset = ruleset.allow_path(path, access)?;
         }
         ruleset.allow_ports(policy.tcp.as_ref())
     }
@@ -185,6 +184,19 @@ impl Ruleset {
             missing,
         })
     }
+}
+
+/// Every path once, with all that may be done to it.
+fn added_up<'a>(
+    roots: [(&'a Vec<PathBuf>, BitFlags<AccessFs>); 3],
+) -> BTreeMap<&'a Path, BitFlags<AccessFs>> {
+    let mut sums = BTreeMap::new();
+    for (paths, access) in roots {
+        for path in paths {
+            *sums.entry(path.as_path()).or_default() |= access;
+        }
+    }
+    sums
 }
 
 /// Everything of this ABI is refused unless a rule allows it, and not being able to is an error.

@@ -266,6 +266,7 @@ fn ns_3_an_overlay_without_a_layer_must_be_read_only() {
             owner: Ownership::AsItIs,
         }],
         layer: layer.map(|path| crate::Layer::Directory(path.into())),
+        own: Vec::new(),
     };
     let writable = Policy {
         root: Root::Overlay(overlay(Some("/layer"))),

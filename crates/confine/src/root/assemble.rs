@@ -2,7 +2,9 @@
 
 use std::{
     cell::Cell,
+    fs::Permissions,
     io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::{
     mounts::{Detached, NewRoot},
-    policy::{Entry, EntryKind, Layer, MemoryCap, Overlay, Policy, Root},
+    policy::{Entry, EntryKind, Layer, MemoryCap, Overlay, OwnFile, Policy, Root},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -23,6 +25,12 @@ use crate::{
 const ROOT_CAP: MemoryCap = MemoryCap {
     bytes: 1024 * 1024,
     inodes: 4096,
+};
+
+/// What files of a sandbox's own may take together.
+const OWN_CAP: MemoryCap = MemoryCap {
+    bytes: 1024 * 1024,
+    inodes: 64,
 };
 
 /// Builds the new root and moves into it. The caller must be alone in its mount namespace.
@@ -89,6 +97,11 @@ impl Window {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut lower = Vec::new();
+        if overlay.layer.is_none() && !overlay.own.is_empty() {
+            let own = self.show(&Detached::memory(OWN_CAP, 0o755)?)?;
+            write_own(&own, &overlay.own)?;
+            lower.push(own);
+        }
         for tree in prepared {
             lower.push(self.show(tree)?);
         }
@@ -97,7 +110,10 @@ impl Window {
         }
         let layer = match &overlay.layer {
             None => None,
-            Some(Layer::Memory(cap)) => Some(self.make_layer(*cap)?),
+            Some(Layer::Memory(cap)) => Some(self.make_layer(*cap, &overlay.own)?),
+            Some(Layer::Directory(_)) if !overlay.own.is_empty() => {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
             Some(Layer::Directory(path)) if prepared.is_empty() => Some(path.clone()),
             // Prepared behind what is below.
             Some(Layer::Directory(_)) => lower.pop(),
@@ -113,11 +129,22 @@ impl Window {
         Ok(self.place.outside(&place))
     }
 
-    fn make_layer(&self, cap: MemoryCap) -> io::Result<PathBuf> {
+    fn make_layer(&self, cap: MemoryCap, own: &[OwnFile]) -> io::Result<PathBuf> {
         let layer = self.show(&Detached::memory(cap, 0o755)?)?;
         for name in ["upper", "work"] {
             std::fs::create_dir(layer.join(name))?;
         }
+        write_own(&layer.join("upper"), own)?;
         Ok(layer)
     }
+}
+
+/// Whatever mask we were started with, everyone inside can read them.
+fn write_own(directory: &Path, files: &[OwnFile]) -> io::Result<()> {
+    for OwnFile { name, text } in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+    }
+    Ok(())
 }

@@ -65,22 +65,43 @@ pub(super) fn mount(root: &NewRoot) -> Result<(), Failure> {
     let proc = Detached::proc().at(Step::Proc, "proc")?;
     root.mount(Path::new(PROCESSES_AT), &proc)
         .at(Step::Proc, PROCESSES_AT)?;
+    let mut masks = Masks::default();
     for path in MASKED_FILES
         .iter()
         .chain(&MASKED_DIRECTORIES)
         .map(Path::new)
     {
-        mask(root, path).at(Step::Proc, text(path))?;
+        masks.cover(root, path).at(Step::Proc, text(path))?;
     }
     Ok(())
 }
 
-/// Covers what is at a path of the new root, if anything.
-fn mask(root: &NewRoot, path: &Path) -> io::Result<()> {
-    match root.kind_of(path)? {
-        None => Ok(()),
-        Some(FileType::Directory) => root.mount(path, &Detached::empty(MASK_CAP)?),
-        Some(_) => root.mount(path, &Detached::device(Path::new("/dev/null"))?),
+/// What covers files and directories. The first of each kind is made; all others are copies of
+/// it, which take a tenth of the time.
+#[derive(Default)]
+struct Masks {
+    file: Option<Detached>,
+    directory: Option<Detached>,
+}
+
+impl Masks {
+    /// Covers what is at a path of the new root, if anything.
+    fn cover(&mut self, root: &NewRoot, path: &Path) -> io::Result<()> {
+        let Some(place) = root.find(path)? else {
+            return Ok(());
+        };
+        let first = match place.kind {
+            FileType::Directory => &mut self.directory,
+            _ => &mut self.file,
+        };
+        if let Some(first) = first {
+            return place.cover(&first.copy()?);
+        }
+        let made = match place.kind {
+            FileType::Directory => Detached::empty(MASK_CAP)?,
+            _ => Detached::device(Path::new("/dev/null"))?,
+        };
+        place.cover(first.insert(made))
     }
 }
 

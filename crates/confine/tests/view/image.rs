@@ -48,6 +48,7 @@ fn over(ground: &Ground, layers: &[&Path]) -> Policy {
         root: Root::Overlay(Overlay {
             lower,
             layer: ground.layer(),
+            own: Vec::new(),
         }),
         entries: Vec::new(),
         ..ground.policy(Vec::new())
@@ -116,6 +117,7 @@ fn a_mount_is_not_led_along_a_link_of_an_image_ns_3() {
         root: Root::Overlay(Overlay {
             lower: vec![ground.mapped(&image)],
             layer: ground.layer(),
+            own: Vec::new(),
         }),
         ..over(&ground, &[])
     };

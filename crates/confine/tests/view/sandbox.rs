@@ -139,7 +139,11 @@ pub(crate) fn as_it_is(path: &str) -> Lower {
 pub(crate) fn overlay(inside: &str, lower: Vec<Lower>, layer: Option<Layer>) -> Entry {
     Entry {
         inside: inside.into(),
-        kind: EntryKind::Overlay(Overlay { lower, layer }),
+        kind: EntryKind::Overlay(Overlay {
+            lower,
+            layer,
+            own: Vec::new(),
+        }),
     }
 }
 

@@ -5,7 +5,7 @@
 //! keeps the old content. Where the directory does not let us do that (a single file mounted
 //! into a container, a directory of somebody else) the file is written in place.
 
-use std::{ffi::OsString, io::Write, os::fd::OwnedFd};
+use std::{ffi::OsString, io::Write, ops::Deref, os::fd::OwnedFd};
 
 use rustix::{
     fs::{
@@ -128,16 +128,17 @@ impl Slot {
 }
 
 /// The temporary file; unless it is renamed it goes away with this value.
-struct Draft<'a> {
-    slot: &'a Slot,
+#[derive(Debug)]
+pub(crate) struct Draft<S: Deref<Target = Slot>> {
+    slot: S,
     name: OsString,
-    file: std::fs::File,
+    pub(crate) file: std::fs::File,
     renamed: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<S: Deref<Target = Slot>> Draft<S> {
     /// Makes an empty file with at most these permissions.
-    fn create(slot: &'a Slot, mode: u32) -> Result<Self, Errno> {
+    pub(crate) fn create(slot: S, mode: u32) -> Result<Self, Errno> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..NAMES_TRIED_MAX {
@@ -160,7 +161,7 @@ impl<'a> Draft<'a> {
 
     /// Gives it to whom another file belongs. A change that changes nothing is left out: the
     /// file system would log it all the same.
-    fn belong_to(&self, other: &Stat) -> Result<(), Errno> {
+    pub(crate) fn belong_to(&self, other: &Stat) -> Result<(), Errno> {
         let now = fstat(&self.file)?;
         if (now.st_uid, now.st_gid) == (other.st_uid, other.st_gid) {
             return Ok(());
@@ -170,14 +171,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Gives it exactly these permissions.
-    fn permit(&self, mode: u32) -> Result<(), Errno> {
+    pub(crate) fn permit(&self, mode: u32) -> Result<(), Errno> {
         if fstat(&self.file)?.st_mode & 0o7777 == mode {
             return Ok(());
         }
         fchmod(&self.file, Mode::from_raw_mode(mode))
     }
 
-    fn rename_over(&mut self) -> Result<(), Errno> {
+    pub(crate) fn rename_over(&mut self) -> Result<(), Errno> {
         let directory = self.slot.directory();
         renameat(directory, &self.name, directory, self.slot.name())?;
         self.renamed = true;
@@ -185,7 +186,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Fails with `EEXIST` when somebody was faster.
-    fn rename_to_free_name(&mut self) -> Result<(), Errno> {
+    pub(crate) fn rename_to_free_name(&mut self) -> Result<(), Errno> {
         let directory = self.slot.directory();
         let flags = RenameFlags::NOREPLACE;
         match renameat_with(directory, &self.name, directory, self.slot.name(), flags) {
@@ -204,7 +205,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl<S: Deref<Target = Slot>> Drop for Draft<S> {
     fn drop(&mut self) {
         if !self.renamed
             && let Err(errno) = unlinkat(self.slot.directory(), &self.name, AtFlags::empty())

@@ -218,6 +218,11 @@ impl OpenFile {
         Ok(bytes)
     }
 
+    /// The open file, for those who read it piece by piece.
+    pub(crate) fn into_file(self) -> std::fs::File {
+        self.handle.into()
+    }
+
     pub(crate) fn size(&self) -> u64 {
         u64::try_from(self.stat.st_size).unwrap_or_default()
     }

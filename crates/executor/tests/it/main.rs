@@ -9,6 +9,7 @@ mod ends;
 mod hostile;
 mod input;
 mod many;
+mod once;
 mod output;
 mod place;
 mod posix;

@@ -62,6 +62,15 @@ impl ActionEvent {
             .map(ShellName::new)
             .transpose()
             .map_err(|error| FieldError::new("shell", error.to_string()))?;
+        let once = document.take_text("once")?;
+        if once
+            .as_deref()
+            .is_some_and(|name| !Self::is_once_name(name))
+        {
+            let max = Self::ONCE_CHARS_MAX;
+            let problem = format!("such a name has 1 to {max} visible ASCII characters");
+            return Err(FieldError::new("once", problem));
+        }
         Ok(Self {
             id: document.take_number("id")?,
             timestamp,
@@ -71,6 +80,7 @@ impl ActionEvent {
             tool_call_metadata: document.take("tool_call_metadata"),
             llm_metrics: document.take("llm_metrics"),
             shell,
+            once,
             action,
         })
     }

@@ -196,6 +196,10 @@ fn a_wrong_type_of_value_names_its_field() {
              `_`, `.` and `-`",
         ),
         (
+            json!({"action": "null", "once": "a b"}),
+            "field `once` of `null`: such a name has 1 to 128 visible ASCII characters",
+        ),
+        (
             json!({"action": "condensation", "args": {}}),
             "field `forgotten_event_ids` of `condensation`: give either this list, or \
              forgotten_events_start_id and forgotten_events_end_id",

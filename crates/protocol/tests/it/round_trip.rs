@@ -60,7 +60,7 @@ fn the_whole_envelope_of_an_action_is_kept() {
             "is_static": false, "cwd": null, "hidden": false,
             "confirmation_state": "awaiting_confirmation", "security_risk": 2,
         },
-        "timeout": 2.5, "shell": "build",
+        "timeout": 2.5, "shell": "build", "once": "session/12",
     });
     let decoded = ActionEvent::from_value(event.clone()).unwrap();
     assert_same_text("event", &decoded.to_json(), &event);
@@ -77,7 +77,7 @@ fn what_the_envelope_does_not_know_is_ignored() {
 fn nulls_and_the_negative_number_mean_absent() {
     let event = json!({
         "id": -1, "timestamp": null, "source": null, "cause": null, "timeout": null,
-        "shell": null, "action": "null", "args": null,
+        "shell": null, "once": null, "action": "null", "args": null,
     });
     assert_eq!(
         ActionEvent::from_value(event),

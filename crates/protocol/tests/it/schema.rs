@@ -70,6 +70,7 @@ fn terse_actions_keep_to_the_schema() {
     for action in [
         json!({"action": "null"}),
         json!({"action": "run", "args": {"command": "ls"}, "shell": "build", "timeout": 1}),
+        json!({"action": "null", "once": "~"}),
         json!({"action": "edit", "args": {"path": "/a", "insert_line": "3"}}),
         json!({"action": "glob", "args": {"pattern": "**/*.rs", "limit": 5}}),
     ] {
@@ -91,6 +92,9 @@ fn what_the_decoder_refuses_breaks_the_schema() {
         json!({"action": "run", "args": {"command": "ls", "zzz": 1}}),
         json!({"action": "null", "source": "martian"}),
         json!({"action": "null", "shell": "../x"}),
+        json!({"action": "null", "once": ""}),
+        json!({"action": "null", "once": "a b"}),
+        json!({"action": "null", "once": "x".repeat(129)}),
         json!({"action": "edit", "args": {"path": "/a", "insert_line": [1]}}),
     ] {
         assert!(!validator.is_valid(&action), "{action}");

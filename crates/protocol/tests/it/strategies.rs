@@ -94,7 +94,7 @@ pub(crate) fn action_event() -> impl Strategy<Value = ActionEvent> {
         opaque(),
         opaque(),
         option::of(eighths()),
-        shell,
+        (shell, option::of("[!-~]{1,128}")),
         actions::action(),
     )
         .prop_map(
@@ -103,7 +103,7 @@ pub(crate) fn action_event() -> impl Strategy<Value = ActionEvent> {
                 tool_call_metadata,
                 llm_metrics,
                 timeout,
-                shell,
+                (shell, once),
                 action,
             )| {
                 ActionEvent {
@@ -115,6 +115,7 @@ pub(crate) fn action_event() -> impl Strategy<Value = ActionEvent> {
                     tool_call_metadata,
                     llm_metrics,
                     shell,
+                    once,
                     action,
                 }
             },

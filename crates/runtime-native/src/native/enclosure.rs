@@ -16,7 +16,7 @@ use rustix::{
 };
 use serde_json::{Value, json};
 use zareba_confine::cgroup::{
-    FreezeMeans, Group, Host, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
+    CgroupError, FreezeMeans, Group, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
 };
 use zareba_protocol::{LimitHit, LimitKind};
 use zareba_terminal::{Process, continue_descendants, stop_descendants};
@@ -25,7 +25,7 @@ use super::{
     described::Description,
     disk::{self, Held},
     doorman::{self, VisitError},
-    proxy,
+    groups, proxy,
 };
 
 /// How long processes may take to stand still, or to go on.
@@ -68,7 +68,7 @@ pub(crate) enum PauseError {
     Ended,
     /// Its processes do not stand still, or do not go on.
     #[error("its processes do not obey")]
-    Group(#[from] zareba_confine::cgroup::CgroupError),
+    Group(#[from] CgroupError),
     /// The mark could not be written.
     #[error("cannot note that it is paused")]
     Mark(#[from] io::Error),
@@ -197,8 +197,8 @@ pub(crate) fn end_unrecorded(directory: &Path) {
 impl Opened {
     fn open(directory: &Path) -> Option<Self> {
         let description = Description::read(directory)?;
-        let group = Host::detect()
-            .and_then(|host| Group::open_at(&host, &description.groups))
+        let group = groups::this_machine()
+            .and_then(|host| Group::open_at(host, &description.groups))
             .unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot find the control groups of a sandbox");
                 None

@@ -16,8 +16,7 @@ use rustix::{
 };
 use zareba_confine::{
     Bounds, CompiledFilter, Confined, Hooks, LandlockReport, LaunchError, PathPolicy, Permissions,
-    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
-    cgroup::{Group, LeafLimits, OomScope},
+    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step, cgroup::Leaf,
     drop_all_capabilities, launch,
 };
 
@@ -34,7 +33,7 @@ pub(super) struct Start<'a> {
     pub(super) supervision: &'a Supervision,
     pub(super) view: &'a View,
     pub(super) policy: &'a Policy,
-    pub(super) group: &'a Group,
+    pub(super) leaf: &'a Leaf,
 }
 
 /// A sandbox whose executor waits for its key.
@@ -55,14 +54,6 @@ impl Start<'_> {
     }
 
     pub(super) fn start(&self) -> Result<Started, SuperviseError> {
-        let leaf = self.group.leaf(
-            "all",
-            &LeafLimits {
-                memory_bytes: None,
-                pids: None,
-                oom: OomScope::OneProcess,
-            },
-        )?;
         let (program, key) = Invocation {
             socket: &self.supervision.socket,
             view: self.view,
@@ -82,9 +73,9 @@ impl Start<'_> {
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
-        let entrance = leaf.entrance()?;
+        let entrance = self.leaf.entrance()?;
         let confirm = |pid: i32| match Pid::from_raw(pid) {
-            Some(pid) => leaf.confirm(pid).map_err(io::Error::other),
+            Some(pid) => self.leaf.confirm(pid).map_err(io::Error::other),
             None => Err(io::ErrorKind::InvalidInput.into()),
         };
         let confined = launch(

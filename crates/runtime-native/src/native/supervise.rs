@@ -6,20 +6,18 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    io,
+    fs, io,
     net::IpAddr,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
     MemoryCap, Network, Policy, ReadBackError,
-    cgroup::{CgroupError, Demand, Group, Host, Limits},
+    cgroup::{CgroupError, Group, Leaf},
     ignore_broken_pipes,
     network::{DNS_V4, DNS_V6},
     reset_signals,
@@ -32,6 +30,7 @@ use super::{
     described::Description,
     disk::{DiskLimit, DiskWatch},
     doorman::Doorman,
+    groups,
     proxy::Proxy,
     start::{Start, Started},
     view::{self, Resolver, SystemMode, View, WorkspaceMode},
@@ -57,8 +56,8 @@ const SHM_CAP: MemoryCap = MemoryCap {
     inodes: 10_000,
 };
 
-/// How long what is left of a sandbox may take to be gone.
-const END_WITHIN: Duration = Duration::from_secs(5);
+/// More than making control groups needs.
+const THREAD_STACK_BYTES: usize = 256 * 1024;
 
 /// Where the new root is put together: a directory that everyone can enter and that nothing
 /// inside comes from.
@@ -159,8 +158,69 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
     let identity = choose_identity(&view);
-    let seen = view::see(&view::Request {
-        view: &view,
+    let (seen, held) = beside(
+        || look(&supervision, &view, identity),
+        || groups::hold(&supervision),
+    )?;
+    let (group, leaf) = held?;
+    let ended = seen.and_then(|seen| {
+        let policy = Policy {
+            hostname: "sandbox".to_owned(),
+            identity,
+            stage: PathBuf::from(STAGE),
+            root: seen.root,
+            entries: seen.entries,
+            tmp: TMP_CAP,
+            shm: SHM_CAP,
+            network: match &supervision.reachable {
+                Reachable::Nothing => Network::None,
+                Reachable::Listed(rules) => Network::Filtered {
+                    tcp_ports: rules.ports().into_iter().collect(),
+                },
+                Reachable::Everything => Network::Host,
+            },
+        };
+        let walls = Walls {
+            view: &view,
+            policy: &policy,
+            group: &group,
+            leaf: &leaf,
+        };
+        let ended = run(&supervision, &walls, &requests);
+        drop(seen.lease);
+        ended
+    });
+    // Whatever happened, nothing of it stays.
+    let _ = fs::remove_file(&supervision.socket);
+    groups::let_go(&group);
+    ended
+}
+
+/// Does two things at once: making directories and making control groups take as long as each
+/// other, and wait for different parts of the kernel. There is a single thread again afterwards.
+fn beside<A, B: Send>(
+    one: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + Send,
+) -> Result<(A, B), SuperviseError> {
+    thread::scope(|scope| {
+        let other = thread::Builder::new()
+            .stack_size(THREAD_STACK_BYTES)
+            .spawn_scoped(scope, other)
+            .preparing("a thread")?;
+        let one = one();
+        let panicked = |_| io::Error::other("a thread has panicked");
+        let other = other.join().map_err(panicked);
+        Ok((one, other.preparing("the sandbox's control groups")?))
+    })
+}
+
+fn look(
+    supervision: &Supervision,
+    view: &View,
+    identity: Identity,
+) -> Result<view::Seen, SuperviseError> {
+    view::see(&view::Request {
+        view,
         identity,
         directory: &supervision.directory,
         workspace: supervision.workspace.as_deref(),
@@ -173,33 +233,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
             Reachable::Everything => Resolver::LikeTheMachine,
         },
     })
-    .preparing("what the sandbox sees")?;
-    let policy = Policy {
-        hostname: "sandbox".to_owned(),
-        identity,
-        stage: PathBuf::from(STAGE),
-        root: seen.root,
-        entries: seen.entries,
-        tmp: TMP_CAP,
-        shm: SHM_CAP,
-        network: match &supervision.reachable {
-            Reachable::Nothing => Network::None,
-            Reachable::Listed(rules) => Network::Filtered {
-                tcp_ports: rules.ports().into_iter().collect(),
-            },
-            Reachable::Everything => Network::Host,
-        },
-    };
-    let group = make_group(&supervision)?;
-    let ended = run(&supervision, &view, &policy, &group, &requests);
-    drop(seen.lease);
-    // Whatever happened, nothing of it stays.
-    let _ = fs::remove_file(&supervision.socket);
-    if group.is_available() {
-        let _ = group.kill(END_WITHIN);
-        let _ = group.remove(END_WITHIN);
-    }
-    ended
+    .preparing("what the sandbox sees")
 }
 
 /// Whose programs the sandbox has. An image must not be removed as long as the lease is held.
@@ -214,13 +248,20 @@ fn find_view(supervision: &Supervision) -> Result<(View, Option<ImageLease>), Su
     Ok((View::Image { layers }, Some(lease)))
 }
 
+/// What stands around a sandbox.
+struct Walls<'a> {
+    view: &'a View,
+    policy: &'a Policy,
+    group: &'a Group,
+    leaf: &'a Leaf,
+}
+
 fn run(
     supervision: &Supervision,
-    view: &View,
-    policy: &Policy,
-    group: &Group,
+    walls: &Walls<'_>,
     requests: &EndRequests,
 ) -> Result<i32, SuperviseError> {
+    let Walls { policy, group, .. } = *walls;
     let disk = DiskWatch::begin(
         &supervision.directory,
         supervision.directory.join("layer"),
@@ -233,9 +274,9 @@ fn run(
         landlock,
     } = Start {
         supervision,
-        view,
+        view: walls.view,
         policy,
-        group,
+        leaf: walls.leaf,
     }
     .start()?;
     let attended = attend(supervision, policy, &mut confined, group, &landlock);
@@ -338,37 +379,6 @@ fn choose_identity(view: &View) -> Identity {
     }
 }
 
-fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
-    let Usage {
-        memory_bytes,
-        pids,
-        cpu_millis,
-        disk: _,
-    } = supervision.limits;
-    let limits = Limits {
-        memory_bytes: Some(memory_bytes),
-        pids: Some(pids),
-        cpu_millis: Some(cpu_millis),
-        io: Vec::new(),
-        // A user without delegated groups has the limits of each process only, and is told.
-        demand: if rustix::process::geteuid().is_root() {
-            Demand::Enforced
-        } else {
-            Demand::BestEffort
-        },
-    };
-    let name = group_name(&supervision.directory).preparing("its control group")?;
-    Ok(Group::create(&Host::detect()?, &name, &limits)?)
-}
-
-/// Sandboxes of different state directories may have the same name, and names may hold what a
-/// control group's may not. Directories are never the same.
-fn group_name(directory: &Path) -> io::Result<String> {
-    let mut hasher = DefaultHasher::new();
-    fs::canonicalize(directory)?.hash(&mut hasher);
-    Ok(format!("sandbox-{:016x}", hasher.finish()))
-}
-
 /// An overlay cannot have its layer on another overlay, which is what containers often run on.
 fn require_layers(directory: &Path) -> io::Result<()> {
     const OVERLAY: u64 = 0x794c_7630;
@@ -379,24 +389,4 @@ fn require_layers(directory: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
     }
     Ok(())
-}
-
-/// Kills and removes what is left of a sandbox's control groups, when its supervisor could not.
-pub(crate) fn forget_group(directory: &Path) {
-    let Ok(host) = Host::detect() else { return };
-    let found = match Description::read(directory) {
-        Some(description) => Group::open_at(&host, &description.groups),
-        // Killed before it had written anything down.
-        None => match group_name(directory) {
-            Ok(name) => Group::open(&host, &name),
-            Err(_) => return,
-        },
-    };
-    let Ok(Some(group)) = found else { return };
-    let removed = group
-        .kill(END_WITHIN)
-        .and_then(|()| group.remove(END_WITHIN));
-    if let Err(error) = removed {
-        tracing::warn!(sandbox = group.id(), %error, "cannot remove a sandbox's control groups");
-    }
 }

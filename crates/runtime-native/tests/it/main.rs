@@ -10,6 +10,7 @@
 
 mod cli;
 mod escapes;
+mod files;
 mod fixture;
 mod images;
 mod kept;

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use zareba_protocol::ErrorClass;
 
-use crate::{Endpoint, program::StartProgramError};
+use crate::{Endpoint, files::FileError, program::StartProgramError};
 
 /// Why an executor gave no answer, or not the one that was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,9 @@ pub enum ClientError {
     /// The program could not be started.
     #[error(transparent)]
     Program(StartProgramError),
+    /// The work on a file could not be done.
+    #[error(transparent)]
+    File(FileError),
     /// The answer is not what the contract says.
     #[error("the executor's answer makes no sense: {problem}")]
     InvalidAnswer {
@@ -69,6 +72,7 @@ impl ClientError {
             Self::Timeout { .. } => ErrorClass::Timeout,
             Self::Refused { status, detail } => class_of(status_behind(*status, detail)),
             Self::Program(error) => error.class(),
+            Self::File(error) => error.class(),
             Self::InvalidRequest { .. } => ErrorClass::Invalid,
             Self::InvalidAnswer { .. } | Self::AnswerTooLarge { .. } => ErrorClass::Internal,
         }
@@ -78,7 +82,10 @@ impl ClientError {
     /// false is it safe to send an action again.
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::Connect { .. } | Self::InvalidRequest { .. } | Self::Program(_) => false,
+            Self::Connect { .. }
+            | Self::InvalidRequest { .. }
+            | Self::Program(_)
+            | Self::File(_) => false,
             Self::Refused { status, .. } => *status >= 500 && *status != 503,
             Self::Disconnected { .. }
             | Self::Timeout { .. }

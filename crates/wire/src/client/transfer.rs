@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::Method;
+use http::{Method, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ use super::{ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, pool::Lease, read_w
 use crate::{ArchiveFormat, ByteStream, Download, Upload, UploadTreatment, multipart::FileForm};
 
 /// How long a transfer may make no progress; also how long an archive may take to unpack.
-const STALL: Duration = Duration::from_secs(300);
+pub(super) const STALL: Duration = Duration::from_secs(300);
 
 impl ExecutorClient {
     /// Sends a file, or an archive to be unpacked, while it is read from `source`.
@@ -78,23 +78,28 @@ impl ExecutorClient {
             .await
             .unwrap_or(Err(ClientError::Timeout { waited: STALL }))?;
         if !response.status().is_success() {
-            let refusal = read_whole(response, lease, DOCUMENT_BYTES_MAX);
-            let refusal = tokio::time::timeout(STALL, refusal).await;
-            let refusal = refusal.unwrap_or(Err(ClientError::Timeout { waited: STALL }));
-            return refusal.and(Err(ClientError::InvalidAnswer {
-                problem: "a refusal that is none".to_owned(),
-            }));
+            return Err(refusal_in(response, lease).await);
         }
-        Ok(Box::pin(ArchiveStream {
-            body: response.into_body(),
-            lease: Some(lease),
-            timer: None,
-        }))
+        Ok(Box::pin(BodyStream::new(
+            response.into_body(),
+            lease,
+            STALL,
+        )))
     }
 }
 
+/// What an answer that is no success says.
+pub(super) async fn refusal_in(response: Response<Incoming>, lease: Lease) -> ClientError {
+    let refusal = read_whole(response, lease, DOCUMENT_BYTES_MAX);
+    let refusal = tokio::time::timeout(STALL, refusal).await;
+    let refusal = refusal.unwrap_or(Err(ClientError::Timeout { waited: STALL }));
+    refusal.err().unwrap_or(ClientError::InvalidAnswer {
+        problem: "a refusal that is none".to_owned(),
+    })
+}
+
 /// Ready once the last progress is too long ago.
-async fn stalled(progress: &Mutex<Instant>) {
+pub(super) async fn stalled(progress: &Mutex<Instant>) {
     loop {
         let last = *progress.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = last + STALL;
@@ -105,24 +110,38 @@ async fn stalled(progress: &Mutex<Instant>) {
     }
 }
 
-/// An archive on its way. Read to its end, its connection is used again.
-struct ArchiveStream {
+/// A body on its way. Read to its end, its connection is used again.
+pub(super) struct BodyStream {
     body: Incoming,
     lease: Option<Lease>,
+    /// How long it may make no progress.
+    stall: Duration,
     /// Runs while the next piece is waited for.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stream for ArchiveStream {
+impl BodyStream {
+    pub(super) fn new(body: Incoming, lease: Lease, stall: Duration) -> Self {
+        Self {
+            body,
+            lease: Some(lease),
+            stall,
+            timer: None,
+        }
+    }
+}
+
+impl Stream for BodyStream {
     type Item = io::Result<Bytes>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         while this.lease.is_some() {
             let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
+                let stall = this.stall;
                 let timer = this
                     .timer
-                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL)));
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
                 ready!(timer.as_mut().poll(cx));
                 this.lease = None;
                 return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
@@ -150,7 +169,7 @@ impl Stream for ArchiveStream {
 }
 
 /// A text as the value of a query parameter.
-fn percent_encoded(text: &str) -> String {
+pub(super) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {

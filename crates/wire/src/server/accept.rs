@@ -13,7 +13,6 @@ use std::{
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr},
-    os::fd::AsFd,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -24,7 +23,7 @@ use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn, upgrade::OnUpgrade};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
     sync::{mpsc, watch},
     task::JoinSet,
 };
@@ -33,14 +32,14 @@ use super::{
     limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, LIVENESS_RESERVE, ServerLimits},
     listener::{Accepted, Listener},
     stall::StallGuard,
-    takeover::{RawConnection, Takeover},
+    takeover::{RawConnection, Secure, Secured, Takeover, TakeoverEnd, Transport, keep_alive},
 };
 
 /// How long the loop leaves the listener alone when the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Answers requests; one value serves all connections.
-pub(crate) trait Respond: Send + Sync + 'static {
+pub trait Respond: Send + Sync + 'static {
     /// Must not panic. Dropped when the client goes away.
     fn respond(
         &self,
@@ -51,15 +50,20 @@ pub(crate) trait Respond: Send + Sync + 'static {
 
 /// How welcome a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// Everything may be asked for.
     Full,
     /// There are too many others: only the public routes answer.
     LivenessOnly,
 }
 
+/// Where a request came from, in its extensions. Unix sockets have one owner and count as one
+/// peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Peer(pub IpAddr);
+
 /// Serves connections until `shutdown` is ready and everything under way has ended.
-pub(crate) async fn accept_until<R: Respond>(
+pub async fn accept_until<R: Respond>(
     listener: &Listener,
     responder: Arc<R>,
     limits: &ServerLimits,
@@ -86,6 +90,7 @@ pub(crate) async fn accept_until<R: Respond>(
                         place,
                         limits: limits.clone(),
                         draining: draining.clone(),
+                        secure: listener.secure(),
                     };
                     connections.spawn(talk.with(accepted, Arc::clone(&responder)));
                 }
@@ -195,6 +200,7 @@ struct Talk {
     place: Place,
     limits: ServerLimits,
     draining: watch::Receiver<bool>,
+    secure: Option<Arc<dyn Secure>>,
 }
 
 impl Talk {
@@ -205,28 +211,48 @@ impl Talk {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
-                self.run(stream, responder).await;
+                match self.secure.clone() {
+                    None => self.run(stream, responder).await,
+                    Some(secure) => self.run_secured(stream, secure.as_ref(), responder).await,
+                }
             }
             Accepted::Unix(stream) => self.run(stream, responder).await,
         }
     }
 
-    async fn run<I, R>(self, io: I, responder: Arc<R>)
-    where
-        I: AsyncRead + AsyncWrite + Unpin + Send + AsFd + 'static,
-        R: Respond,
-    {
+    /// The handshake has as long as headers have: whoever stalls it holds nothing for ever.
+    async fn run_secured<R: Respond>(
+        self,
+        stream: TcpStream,
+        secure: &dyn Secure,
+        responder: Arc<R>,
+    ) {
+        if let Err(error) = keep_alive(&stream) {
+            tracing::debug!(%error, "cannot probe the other end");
+        }
+        let patience = self.limits.header_timeout;
+        match tokio::time::timeout(patience, secure.secure(stream)).await {
+            Ok(Ok(stream)) => self.run(Secured(stream), responder).await,
+            Ok(Err(error)) => tracing::debug!(%error, "the handshake failed"),
+            Err(_) => tracing::debug!("the handshake took too long"),
+        }
+    }
+
+    async fn run<I: Transport, R: Respond>(self, io: I, responder: Arc<R>) {
         let Self {
             place,
             limits,
             mut draining,
+            secure: _,
         } = self;
         let admission = place.admission;
+        let peer = Peer(place.peer);
         let (successor, mut taken_over) = mpsc::channel(1);
-        let service = service_fn(move |mut request| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
             let (responder, successor) = (Arc::clone(&responder), successor.clone());
             async move {
                 let upgrade = hyper::upgrade::on(&mut request);
+                request.extensions_mut().insert(peer);
                 let mut response = responder.respond(request, admission).await;
                 if let Some(takeover) = response.extensions_mut().remove::<Takeover>() {
                     // HTTP ends with this answer, so that there is one at most.
@@ -261,9 +287,14 @@ impl Talk {
         };
         log_end(outcome);
         if let Ok((takeover, upgrade)) = taken_over.try_recv() {
-            tokio::select! {
-                () = carry_on::<I>(takeover, upgrade) => {}
-                () = drain_begins => {}
+            let end = takeover.end;
+            let work = carry_on::<I>(takeover, upgrade);
+            match end {
+                TakeoverEnd::ByItself => work.await,
+                TakeoverEnd::AtDrain => tokio::select! {
+                    () = work => {}
+                    () = drain_begins => {}
+                },
             }
         }
     }
@@ -276,10 +307,7 @@ fn log_end(outcome: hyper::Result<()>) {
 }
 
 /// Hands the connection over, without the guard: what it carries now may pause for long.
-async fn carry_on<I>(takeover: Takeover, upgrade: OnUpgrade)
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + AsFd + 'static,
-{
+async fn carry_on<I: Transport>(takeover: Takeover, upgrade: OnUpgrade) {
     let Ok(upgraded) = upgrade.await else {
         return;
     };

@@ -33,7 +33,7 @@ pub(super) fn with_status(status: StatusCode, document: Vec<u8>) -> Response {
 
 /// Says the same of every answer: it is what its type says, for the one who asked, and not to
 /// be kept.
-pub(crate) fn harden(response: &mut Response) {
+pub fn harden(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

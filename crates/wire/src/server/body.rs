@@ -27,26 +27,53 @@ use super::{
 /// What is set aside for a body because its sender announced it; the rest must arrive first.
 const TRUSTED_ANNOUNCEMENT: u64 = 1024 * 1024;
 
+/// Why a body could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is larger than may be.
+    #[error("the body is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// It broke off, or its sender was too slow.
+    #[error("the body could not be read")]
+    Broken(#[source] io::Error),
+}
+
 /// Reads a JSON body whole.
 pub(super) async fn read_json(request: Request, limits: &ServerLimits) -> Result<Bytes, Refusal> {
     require_json(request.headers())?;
+    read_body(request, limits.json_bytes, limits.body_stall)
+        .await
+        .map_err(|error| match error {
+            BodyError::TooLarge { .. } => too_large(limits),
+            BodyError::Broken(error) => broken(&error),
+        })
+}
+
+/// Reads a body whole, of at most `limit` bytes, from a sender that never pauses longer than
+/// `stall` and keeps up [`BODY_RATE_MIN`](super::BODY_RATE_MIN).
+///
+/// # Errors
+/// When it is larger, breaks off or comes too slowly.
+pub async fn read_body(
+    request: Request,
+    limit: usize,
+    stall: Duration,
+) -> Result<Bytes, BodyError> {
     let waits_for_us = request.headers().contains_key(EXPECT);
     let body = request.into_body();
     let announced = body.size_hint().lower();
-    let mut pieces = TimedBody::new(body, limits.body_stall);
-    if announced > limits.json_bytes as u64 {
+    let mut pieces = TimedBody::new(body, stall);
+    if announced > limit as u64 {
         // Reading would invite a client that asked first to send it all.
         if !waits_for_us {
             linger(pieces).await;
         }
-        return Err(too_large(limits));
+        return Err(BodyError::TooLarge { limit });
     }
-    let Some(first) = pieces
-        .next()
-        .await
-        .transpose()
-        .map_err(|error| broken(&error))?
-    else {
+    let Some(first) = pieces.next().await.transpose().map_err(BodyError::Broken)? else {
         return Ok(Bytes::new());
     };
     // Nearly every body is one piece, which then needs no copy.
@@ -56,16 +83,12 @@ pub(super) async fn read_json(request: Request, limits: &ServerLimits) -> Result
     let mut whole = BytesMut::with_capacity(announced.min(TRUSTED_ANNOUNCEMENT) as usize);
     let mut piece = Some(first);
     while let Some(bytes) = piece {
-        if whole.len() + bytes.len() > limits.json_bytes {
+        if whole.len() + bytes.len() > limit {
             linger(pieces).await;
-            return Err(too_large(limits));
+            return Err(BodyError::TooLarge { limit });
         }
         whole.extend_from_slice(&bytes);
-        piece = pieces
-            .next()
-            .await
-            .transpose()
-            .map_err(|error| broken(&error))?;
+        piece = pieces.next().await.transpose().map_err(BodyError::Broken)?;
     }
     Ok(whole.freeze())
 }
@@ -98,7 +121,7 @@ fn too_large(limits: &ServerLimits) -> Refusal {
 
 /// Reads away what a refused client is still sending. Closing at once would reset the
 /// connection, and the client would see that instead of the answer.
-pub(super) async fn linger(mut rest: TimedBody) {
+pub async fn linger(mut rest: TimedBody) {
     let mut read = 0;
     while let Some(Ok(piece)) = rest.next().await {
         read += piece.len() as u64;
@@ -125,7 +148,8 @@ pub(super) fn broken(error: &io::Error) -> Refusal {
 ///
 /// Only time spent waiting for the sender counts, so that a slow disk on our side is not held
 /// against it: one pause in all, plus a second for every [`BODY_RATE_MIN`] bytes.
-pub(super) struct TimedBody {
+#[derive(Debug)]
+pub struct TimedBody {
     body: Body,
     stall: Duration,
     received: u64,
@@ -135,7 +159,8 @@ pub(super) struct TimedBody {
 }
 
 impl TimedBody {
-    pub(super) fn new(body: Body, stall: Duration) -> Self {
+    /// Takes a body whose sender may pause as long as `stall` at a time.
+    pub fn new(body: Body, stall: Duration) -> Self {
         Self {
             body,
             stall,

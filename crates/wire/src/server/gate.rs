@@ -154,7 +154,7 @@ fn require_loopback_origin(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Both the `Host` header, exactly one, and an absolute target must name this machine.
-pub(crate) fn host_is_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
+pub fn host_is_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return false;
@@ -176,7 +176,7 @@ fn is_loopback_origin(origin: &HeaderValue) -> bool {
 }
 
 /// Whether `host[:port]` is this machine by a name that no resolver can be made to change.
-fn names_loopback(authority: &str) -> bool {
+pub fn names_loopback(authority: &str) -> bool {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((host, port)) => (

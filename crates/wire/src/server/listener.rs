@@ -5,11 +5,12 @@ use std::{
     net::SocketAddr,
     os::unix::net::UnixListener as StdUnixListener,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::unix_socket::OwnedSocket;
+use super::{takeover::Secure, unix_socket::OwnedSocket};
 use crate::Endpoint;
 
 /// Why a server could not take its socket.
@@ -45,10 +46,20 @@ pub enum BindError {
 }
 
 /// A socket that connections arrive on.
-#[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     socket: Socket,
     endpoint: Endpoint,
+    secure: Option<Arc<dyn Secure>>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Listener")
+            .field("socket", &self.socket)
+            .field("secured", &self.secure.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -60,14 +71,17 @@ enum Socket {
 }
 
 /// A connection that was accepted.
-pub(crate) enum Accepted {
+pub(super) enum Accepted {
     Tcp(TcpStream, SocketAddr),
     Unix(UnixStream),
 }
 
 impl Listener {
-    /// Must be called inside a runtime. Without `guarded`, TCP stays on loopback.
-    pub(crate) fn bind(endpoint: &Endpoint, guarded: bool) -> Result<Self, BindError> {
+    /// Takes a socket. Must be called inside a runtime. Without `guarded`, TCP stays on loopback.
+    ///
+    /// # Errors
+    /// As [`BindError`] says.
+    pub fn bind(endpoint: &Endpoint, guarded: bool) -> Result<Self, BindError> {
         match endpoint {
             Endpoint::Tcp(address) => {
                 if !guarded && !address.ip().to_canonical().is_loopback() {
@@ -83,6 +97,7 @@ impl Listener {
                 Ok(Self {
                     socket,
                     endpoint: endpoint.clone(),
+                    secure: None,
                 })
             }
         }
@@ -99,7 +114,11 @@ impl Listener {
         };
         listener.set_nonblocking(true).map_err(failed)?;
         let socket = Socket::Inherited(UnixListener::from_std(listener).map_err(failed)?);
-        Ok(Self { socket, endpoint })
+        Ok(Self {
+            socket,
+            endpoint,
+            secure: None,
+        })
     }
 
     fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
@@ -115,14 +134,27 @@ impl Listener {
         Ok(Self {
             socket: Socket::Tcp(listener),
             endpoint,
+            secure: None,
         })
     }
 
-    pub(crate) fn endpoint(&self) -> &Endpoint {
+    /// The same, with a handshake before each TCP connection is served.
+    #[must_use]
+    pub fn secured(self, secure: Arc<dyn Secure>) -> Self {
+        let secure = Some(secure);
+        Self { secure, ..self }
+    }
+
+    /// Where it really listens: with the port that the kernel chose.
+    pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+    pub(super) fn secure(&self) -> Option<Arc<dyn Secure>> {
+        self.secure.clone()
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
         match &self.socket {
             Socket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;

@@ -15,7 +15,12 @@ use http::{
 };
 use serde_json::json;
 
-use super::{answer::Refusal, body::read_json, handlers::Surface, takeover::Takeover};
+use super::{
+    answer::Refusal,
+    body::read_json,
+    handlers::Surface,
+    takeover::{Takeover, TakeoverEnd},
+};
 use crate::program::{ProgramRequest, StartFailure, StartProgramError, UPGRADE_NAME};
 
 /// Starts a program and takes the connection over for its streams. A program that cannot be
@@ -42,7 +47,9 @@ pub(super) async fn start_program(
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static(UPGRADE_NAME));
     // Until it is begun the answer holds the program, which ends if nobody takes the answer.
-    let takeover = Takeover::new(|connection| relay::carry(connection, program));
+    let takeover = Takeover::new(TakeoverEnd::AtDrain, |connection| {
+        relay::carry(connection, program)
+    });
     response.extensions_mut().insert(takeover);
     Ok(response)
 }

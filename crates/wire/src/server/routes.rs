@@ -12,6 +12,7 @@ use http::{Method, StatusCode};
 
 use super::{
     answer::Refusal,
+    files::{self, paths},
     handlers::{self, Surface},
     programs, transfer,
 };
@@ -71,6 +72,14 @@ impl RouteTable {
             handlers::update_mcp_server,
         )
         .post("/programs", SessionKey, programs::start_program)
+        .get(paths::STATUS, SessionKey, files::status)
+        .get(paths::CONTENT, SessionKey, files::content)
+        .put(paths::CONTENT, SessionKey, files::store)
+        .get(paths::ENTRIES, SessionKey, files::entries)
+        .delete(paths::REMOVAL, SessionKey, files::remove)
+        .post(paths::DIRECTORIES, SessionKey, files::make_directory)
+        .post(paths::RENAMES, SessionKey, files::rename)
+        .get(paths::WATCH, SessionKey, files::watch)
     }
 
     pub(super) fn routes(&self) -> &[Route] {
@@ -98,6 +107,22 @@ impl RouteTable {
         T: 'static,
     {
         self.add(Method::POST, MethodFilter::POST, path, access, handler)
+    }
+
+    fn put<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Surface>>,
+        T: 'static,
+    {
+        self.add(Method::PUT, MethodFilter::PUT, path, access, handler)
+    }
+
+    fn delete<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Surface>>,
+        T: 'static,
+    {
+        self.add(Method::DELETE, MethodFilter::DELETE, path, access, handler)
     }
 
     fn add<H, T>(

@@ -63,6 +63,37 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer {
+        name: "eventlog",
+        may_use: &["protocol"],
+    },
+    // `wire` for programs and streams of bytes, which pass through.
+    Layer {
+        name: "session",
+        may_use: &["protocol", "wire", "runtime", "eventlog"],
+    },
+    Layer {
+        name: "api",
+        may_use: &["protocol"],
+    },
+    Layer {
+        name: "client",
+        may_use: &["protocol", "api"],
+    },
+    Layer {
+        name: "runtime-remote",
+        may_use: &["protocol", "wire", "runtime", "api", "client"],
+    },
+    Layer {
+        name: "facades",
+        may_use: &["protocol", "wire", "runtime", "eventlog", "session"],
+    },
+    Layer {
+        name: "server",
+        may_use: &[
+            "protocol", "wire", "runtime", "eventlog", "session", "api", "facades",
+        ],
+    },
+    Layer {
         name: "testkit",
         may_use: &["protocol", "wire", "runtime"],
     },
@@ -79,6 +110,13 @@ const LAYERS: &[Layer] = &[
             "executor",
             "runtime",
             "runtime-native",
+            "eventlog",
+            "session",
+            "api",
+            "client",
+            "runtime-remote",
+            "facades",
+            "server",
         ],
     },
     Layer {

@@ -8,12 +8,12 @@ use zareba_wire::{
     server::{BindError, OpenAccess, Server, ServerLimits, ServerOptions},
 };
 
-use super::{handed_over, stopping::DRAIN};
+use super::stopping::DRAIN;
 use crate::{
     arguments::ExecutorArguments,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    say,
+    handed_over, say,
 };
 
 /// Takes the socket that the command line means.

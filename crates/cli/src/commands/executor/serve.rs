@@ -18,7 +18,6 @@ use zareba_terminal::release_program_pages;
 use zareba_wire::server::Server;
 
 use super::{
-    handed_over::{Lifeline, ReadySignal},
     identity::{self, Wanted},
     listening, ownership, plugins,
     stopping::Stops,
@@ -29,6 +28,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
+    handed_over::{Lifeline, ReadySignal},
     offspring::{self, Reaper},
     say,
     settings::{self, WithoutConfig},

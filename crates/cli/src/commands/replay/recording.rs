@@ -121,6 +121,9 @@ fn unwrap((index, value): (usize, Value)) -> (i64, Value) {
     let Value::Object(mut record) = value else {
         return (place, value);
     };
+    if let Some(Value::Object(inner)) = record.remove("record") {
+        record = inner;
+    }
     if let (Some(number), Some(Value::Object(mut payload))) = (
         record.get("sequence").and_then(Value::as_i64),
         record.remove("payload"),
@@ -154,9 +157,9 @@ mod tests {
         assert_eq!(numbers(&format!("[{said}, {run}, {ran}]")), [(4, true)]);
         assert_eq!(numbers(&format!("{said}\n\n{run}\n{ran}\n")), [(4, true)]);
         assert_eq!(numbers(run), [(4, false)]);
-        let record = r#"{"session": "s", "sequence": 7, "kind": "action", "cause": null, "payload": {"action": "run", "args": {"command": "true"}}}
-{"session": "s", "sequence": 8, "kind": "observation", "cause": 7, "payload": {"observation": "run", "content": ""}}
-{"session": "s", "sequence": 9, "kind": "status", "cause": null, "payload": {"status": "STATUS$READY"}}"#;
+        let record = r#"{"record": {"sequence": 7, "kind": "action", "cause": null, "payload": {"action": "run", "args": {"command": "true"}}}}
+{"record": {"sequence": 8, "kind": "observation", "cause": 7, "payload": {"observation": "run", "content": ""}}}
+{"record": {"sequence": 9, "kind": "status", "cause": null, "payload": {"status": "STATUS$READY"}}}"#;
         assert_eq!(numbers(record), [(7, true)]);
     }
 

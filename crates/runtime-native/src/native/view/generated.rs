@@ -9,7 +9,7 @@ use std::{
 
 use zareba_confine::Identity;
 
-use super::{HOME, Resolver, USER, places::Places};
+use super::{HOME, Resolver, USER};
 
 /// A longer list of name servers is not one.
 const RESOLVER_MAX_BYTES: u64 = 64 * 1024;
@@ -23,14 +23,14 @@ pub(super) const COMMON: [(&str, &str); 2] = [
     ("hostname", "sandbox\n"),
 ];
 
-/// Makes the files that only one sandbox has.
-pub(super) fn make_own(places: &Places, resolver: Resolver<'_>) -> io::Result<()> {
-    let etc = places.files().join("etc");
-    places.make_directory(&etc)?;
-    places.make_file(&etc.join("resolv.conf"), &name_servers(resolver)?)?;
+/// The files that only one sandbox has.
+pub(super) fn own(resolver: Resolver<'_>) -> io::Result<[(&'static str, String); 2]> {
     // The machine's own would name it to whoever is told; two sandboxes are two machines.
     let number = rand::random::<u128>();
-    places.make_file(&etc.join("machine-id"), &format!("{number:032x}\n"))
+    Ok([
+        ("resolv.conf", name_servers(resolver)?),
+        ("machine-id", format!("{number:032x}\n")),
+    ])
 }
 
 /// The user database; an image has its own.

@@ -12,9 +12,12 @@ const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", HOME, WORKSPAC
 
 /// The image's layers under ours. Its user database is its own.
 pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) -> io::Result<Seen> {
-    generated::make_own(places, request.resolver)?;
-    for (name, text) in generated::COMMON {
-        places.make_file(&places.files().join("etc").join(name), text)?;
+    let etc = places.files().join("etc");
+    places.make_directory(&places.files())?;
+    places.make_directory(&etc)?;
+    let common = generated::COMMON.map(|(name, text)| (name, text.to_owned()));
+    for (name, text) in common.into_iter().chain(generated::own(request.resolver)?) {
+        places.make_file(&etc.join(name), &text)?;
     }
     for point in MOUNT_POINTS {
         let mut path = places.files();
@@ -32,7 +35,11 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
     }
     let layer = Some(Layer::Directory(places.layer("root")?));
     Ok(Seen {
-        root: Root::Overlay(Overlay { lower, layer }),
+        root: Root::Overlay(Overlay {
+            lower,
+            layer,
+            own: Vec::new(),
+        }),
         entries: Vec::new(),
         lease: None,
     })

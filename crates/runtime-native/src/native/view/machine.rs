@@ -6,11 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zareba_confine::{Entry, EntryKind, Layer, Lower, MemoryCap, Overlay, Ownership, Root};
+use zareba_confine::{
+    Entry, EntryKind, Layer, Lower, MemoryCap, Overlay, OwnFile, Ownership, Root,
+};
 
 use super::{
-    Request, SMALL_CAP, Seen, SystemMode, entry, generated, memory, owned_alike, places::Places,
-    skeleton,
+    Request, Resolver, SMALL_CAP, Seen, SystemMode, entry, generated, memory, owned_alike,
+    places::Places, skeleton,
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -39,7 +41,6 @@ const LAYER_CAP: MemoryCap = MemoryCap {
 
 /// Everything of this machine that exists inside.
 pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> io::Result<Seen> {
-    generated::make_own(places, request.resolver)?;
     let mut found = Vec::new();
     for path in SYSTEM {
         found.extend(Found::at(path)?);
@@ -49,7 +50,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
     let skeleton = skeleton::lease(&store, &directories, request.identity)?;
     let mut entries = Vec::new();
     for found in found {
-        entries.push(found.entry(places, &skeleton.path, mode)?);
+        entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
     }
     entries.push(memory("/var", SMALL_CAP, 0o755));
     entries.push(memory("/var/tmp", SMALL_CAP, 0o1777));
@@ -96,30 +97,46 @@ impl Found {
     }
 
     /// The directory itself lies below a skeleton, and that below what only this sandbox has.
-    fn entry(self, places: &Places, skeleton: &Path, mode: SystemMode) -> io::Result<Entry> {
+    fn entry(
+        self,
+        places: &Places,
+        skeleton: &Path,
+        mode: SystemMode,
+        resolver: Resolver<'_>,
+    ) -> io::Result<Entry> {
         let path = match self {
             Self::Link(path, target) => return Ok(entry(path, EntryKind::Link { target })),
             Self::Directory(path) => path,
         };
         let name = skeleton::name_of(path);
-        let mut lower = Vec::new();
-        if path == "/etc" {
-            lower.push(places.lower(places.files().join("etc")));
-        }
         let shape = skeleton.join(&name);
-        lower.push(Lower {
-            owner: owned_alike(&shape)?,
-            path: shape,
-        });
-        lower.push(Lower {
-            path: path.into(),
-            owner: Ownership::AsItIs,
-        });
+        let lower = vec![
+            Lower {
+                owner: owned_alike(&shape)?,
+                path: shape,
+            },
+            Lower {
+                path: path.into(),
+                owner: Ownership::AsItIs,
+            },
+        ];
+        let own = match path {
+            "/etc" => generated::own(resolver)?
+                .map(|(name, text)| OwnFile {
+                    name: name.to_owned(),
+                    text,
+                })
+                .into(),
+            _ => Vec::new(),
+        };
         let layer = match mode {
             SystemMode::CopyOnWrite if IN_MEMORY.contains(&path) => Some(Layer::Memory(LAYER_CAP)),
             SystemMode::CopyOnWrite => Some(Layer::Directory(places.layer(&name)?)),
             SystemMode::ReadOnly => None,
         };
-        Ok(entry(path, EntryKind::Overlay(Overlay { lower, layer })))
+        Ok(entry(
+            path,
+            EntryKind::Overlay(Overlay { lower, layer, own }),
+        ))
     }
 }

@@ -22,13 +22,11 @@ impl Places {
             directory: directory.to_owned(),
             identity,
         };
-        for name in ["files", "layer"] {
-            places.make_directory(&directory.join(name))?;
-        }
+        places.make_directory(&directory.join("layer"))?;
         Ok(places)
     }
 
-    /// Where files are put that we make up.
+    /// Where files are put that we make up for an image.
     pub(super) fn files(&self) -> PathBuf {
         self.directory.join("files")
     }

@@ -76,6 +76,7 @@ fn overlay(places: &Places, lower: Lower) -> io::Result<EntryKind> {
     Ok(EntryKind::Overlay(Overlay {
         lower: vec![lower],
         layer: Some(Layer::Directory(places.layer("workspace")?)),
+        own: Vec::new(),
     }))
 }
 
@@ -89,6 +90,7 @@ fn read_only(places: &Places, source: &Path) -> io::Result<EntryKind> {
     Ok(EntryKind::Overlay(Overlay {
         lower: vec![source, places.empty()?],
         layer: None,
+        own: Vec::new(),
     }))
 }
 

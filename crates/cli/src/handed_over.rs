@@ -27,24 +27,24 @@ const WATCH_STACK_BYTES: usize = 64 * 1024;
 
 /// Where to say that actions can run.
 #[derive(Debug)]
-pub(super) struct ReadySignal(File);
+pub(crate) struct ReadySignal(File);
 
 /// A descriptor that stays open as long as somebody wants us.
 #[derive(Debug)]
-pub(super) struct Lifeline(OwnedFd);
+pub(crate) struct Lifeline(OwnedFd);
 
 /// The longest key worth reading.
 const KEY_MAX_BYTES: u64 = 4096;
 
 /// A socket that listens already.
-pub(super) fn listener(number: u16) -> Result<UnixListener, Failure> {
+pub(crate) fn listener(number: u16) -> Result<UnixListener, Failure> {
     Ok(UnixListener::from(take(number, "--listen-fd")?))
 }
 
 /// A key that was written to a pipe. From now on nobody of the same user can look at our memory,
 /// or reach anything through our directory in `/proc` (NS-7). Not earlier: until it sends the
 /// key, whoever has started us looks at what stands around us.
-pub(super) fn key(number: u16) -> Result<String, Failure> {
+pub(crate) fn key(number: u16) -> Result<String, Failure> {
     let mut key = String::new();
     File::from(take(number, "--key-fd")?)
         .take(KEY_MAX_BYTES)
@@ -57,13 +57,13 @@ pub(super) fn key(number: u16) -> Result<String, Failure> {
 }
 
 impl ReadySignal {
-    pub(super) fn take(number: u16) -> Result<Self, Failure> {
+    pub(crate) fn take(number: u16) -> Result<Self, Failure> {
         Ok(Self(File::from(take(number, "--ready-fd")?)))
     }
 
     /// Says it and closes the descriptor. Nobody may be listening any more, which is theirs to
     /// notice.
-    pub(super) fn send(mut self) {
+    pub(crate) fn send(mut self) {
         if let Err(error) = self.0.write_all(b"ready\n") {
             tracing::debug!(%error, "nobody waits for us to be ready");
         }
@@ -71,14 +71,14 @@ impl ReadySignal {
 }
 
 impl Lifeline {
-    pub(super) fn take(number: u16) -> Result<Self, Failure> {
+    pub(crate) fn take(number: u16) -> Result<Self, Failure> {
         Ok(Self(take(number, "--lifeline-fd")?))
     }
 
     /// Ready when the descriptor has reached its end. A thread waits for it, because the
     /// descriptor may be anything, and switching it to non-blocking would switch it for
     /// everybody who shares it.
-    pub(super) fn watch(self) -> Result<oneshot::Receiver<()>, Failure> {
+    pub(crate) fn watch(self) -> Result<oneshot::Receiver<()>, Failure> {
         let (tell, ended) = oneshot::channel();
         let wait = move || {
             read_to_end(&self.0);

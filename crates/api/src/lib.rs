@@ -1,0 +1,51 @@
+//! The HTTP contract of the control plane: operations, the data that they take and give, their
+//! errors, and the OpenAPI document that says all of it. There are no handlers here.
+//!
+//! [`operations`] is the table: every operation with its path, who may use it and what it
+//! answers. The server mounts handlers on its rows and has no other way to add a route, and
+//! [`openapi`] is written from the same rows, so the document cannot differ from the server.
+//!
+//! Bodies are JSON objects. A field that nobody knows is refused, durations are numbers of
+//! seconds, times are RFC 3339, and actions and observations are the envelopes of
+//! `zareba-protocol` as they are.
+#![deny(missing_docs)]
+
+mod error;
+mod event;
+mod key;
+mod openapi;
+pub mod operation;
+mod seconds;
+mod secret;
+mod service;
+mod session;
+
+pub mod operations;
+
+pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use event::{
+    ActionAccepted, AnswerQuery, BlobQuery, Event, EventKind, EventPage, EventsQuery, RunQuery,
+};
+pub use key::{CreateKey, CreateSessionKey, CreatedKey, Key, KeyPage, KeyQuota, KeyScope, Ticket};
+pub use openapi::openapi;
+pub use operation::{
+    Access, Answer, Content, Deadline, Method, Operation, Parameter, ParameterPlace, ParameterType,
+    Payload,
+};
+pub use seconds::{InvalidSeconds, Seconds};
+pub use secret::SecretText;
+pub use service::{
+    Health, Isolation, Limits, LogStatus, Readiness, RuntimeDescription, RuntimePage, ServerStatus,
+    SessionCounts,
+};
+pub use session::{
+    CreateQuery, CreateSession, DeleteQuery, Idle, PageQuery, Session, SessionLimits, SessionPage,
+    SessionState, Setup,
+};
+
+/// The header that names an action, so that a repeated request is not a second action.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The header that names a request: taken from the client when it has one, and always answered.
+pub const REQUEST_ID: &str = "x-request-id";
+/// The header that says where a stream of events broke off: the number of the last event seen.
+pub const LAST_EVENT_ID: &str = "last-event-id";

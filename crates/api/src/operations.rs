@@ -1,0 +1,23 @@
+//! The table of operations, one file per group.
+
+pub mod actions;
+pub mod events;
+pub mod keys;
+pub mod service;
+pub mod sessions;
+
+use crate::Operation;
+
+/// Every operation, group by group.
+pub fn all() -> impl Iterator<Item = &'static Operation> {
+    [
+        service::ALL,
+        sessions::ALL,
+        actions::ALL,
+        events::ALL,
+        keys::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}

@@ -1,0 +1,159 @@
+//! `zareba serve`: sessions for many clients.
+
+mod address;
+mod admin_key;
+mod assembly;
+mod detached;
+
+use std::path::Path;
+
+use tokio::{runtime, sync::oneshot};
+use zareba_config::{Configuration, Override};
+use zareba_server::Server;
+use zareba_session::{Recovery, Sessions};
+
+use crate::{
+    arguments::ServeArguments,
+    commands::Context,
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+    handed_over::{Lifeline, ReadySignal},
+    offspring,
+    sandbox::{LAST_WORK, Place},
+    say,
+    signals::Signals,
+};
+
+pub(crate) use address::Published;
+pub(crate) use assembly::{log_file, open_log};
+
+use assembly::Backends;
+
+/// Serves until somebody ends it, or starts or ends a server in the background.
+pub(crate) fn perform(context: &Context, arguments: &ServeArguments) -> Result<Exit, Failure> {
+    let configuration = context.configuration(flags(arguments))?;
+    let place = Place::new(context, &configuration.settings);
+    if arguments.stop {
+        return detached::stop(place.state());
+    }
+    if arguments.detach {
+        return detached::start(place.state());
+    }
+    if arguments.in_background {
+        rustix::process::setsid().or_fail(Exit::Start, "cannot leave the terminal")?;
+    }
+    let hands = Hands {
+        ready: arguments.ready_fd.map(ReadySignal::take).transpose()?,
+        lifeline: arguments.lifeline_fd.map(Lifeline::take).transpose()?,
+    };
+    offspring::adopt_orphans();
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .or_fail(Exit::Start, "cannot start the server")?;
+    let outcome = runtime.block_on(serve(&place, &configuration, hands));
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
+}
+
+/// Descriptors of whoever has started us.
+struct Hands {
+    ready: Option<ReadySignal>,
+    lifeline: Option<Lifeline>,
+}
+
+fn flags(arguments: &ServeArguments) -> Vec<Override> {
+    let listen = arguments.listen.as_ref();
+    listen
+        .map(|address| Override::new("--listen", "server.listen", address.clone()))
+        .into_iter()
+        .collect()
+}
+
+async fn serve(
+    place: &Place<'_>,
+    configuration: &Configuration,
+    hands: Hands,
+) -> Result<Exit, Failure> {
+    let settings = &configuration.settings;
+    let mut signals = Signals::watch()?;
+    let lifeline = hands.lifeline.map(Lifeline::watch).transpose()?;
+    let server_settings = assembly::server_settings(settings)?;
+    let drain = server_settings.limits.drain;
+    let log = open_log(settings, place.state()).await?;
+    let backends = Backends::start(place, settings).await?;
+    let options = assembly::sessions_options(settings, &backends);
+    let (sessions, recovery) = Sessions::start(log.clone(), options)
+        .await
+        .or_fail(Exit::Start, "cannot take up the sessions of the log")?;
+    tell_recovery(recovery);
+    let server = Server::bind(server_settings, sessions.clone())
+        .await
+        .or_fail(Exit::Start, "cannot start the server")?;
+    let key_file = admin_key::keep(server.first_key(), place.state())?;
+    let published = Published::write(place.state(), &assembly::url(settings, server.endpoint()))?;
+    tell(&published, key_file.as_deref());
+    if let Some(ready) = hands.ready {
+        ready.send();
+    }
+    server.serve(asked_to_end(&mut signals, lifeline)).await;
+    let ended = async {
+        sessions.shut_down(drain).await;
+        backends.end().await;
+    };
+    // Whoever asks twice does not want to wait.
+    tokio::select! {
+        () = ended => {}
+        _ = signals.next() => {}
+    }
+    drop(published);
+    let closed = log.store().close().await;
+    closed.or_fail(Exit::Failure, "cannot close the event log")?;
+    Ok(Exit::Success)
+}
+
+/// Ready when a signal came, or when nobody wants us any more.
+async fn asked_to_end(signals: &mut Signals, lifeline: Option<oneshot::Receiver<()>>) {
+    let let_go = async {
+        match lifeline {
+            Some(lifeline) => drop(lifeline.await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = signals.next() => {}
+        () = let_go => {}
+    }
+}
+
+fn tell_recovery(recovery: Recovery) {
+    let Recovery {
+        found,
+        lost,
+        in_doubt,
+    } = recovery;
+    if found + lost + in_doubt > 0 {
+        say::note(format_args!(
+            "found {found} sessions again, {lost} are lost, {in_doubt} actions were under way"
+        ));
+    }
+}
+
+fn tell(published: &Published, key_file: Option<&Path>) {
+    let url = published.url();
+    say::note(format_args!("listening on {url}"));
+    let Some(file) = key_file.map(Path::display) else {
+        say::note("`zareba key create` makes keys for clients");
+        return;
+    };
+    say::note(format_args!("the administrator's key is in {file}"));
+    if let Some(path) = url.strip_prefix("unix:") {
+        say::words(format_args!(
+            "  curl --unix-socket {path} -H \"Authorization: Bearer $(cat {file})\" http://localhost/v1/status"
+        ));
+    } else {
+        say::words(format_args!(
+            "  curl -H \"Authorization: Bearer $(cat {file})\" {url}/v1/status"
+        ));
+    }
+}

@@ -1,0 +1,214 @@
+//! From settings to the parts of a server.
+
+use std::{
+    net::ToSocketAddrs as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
+use zareba_eventlog::{Durability, EventLog, LogError, Options};
+use zareba_runtime_native::ServerLifetime;
+use zareba_server::{Listen, ServerSettings, TlsFiles, Transport};
+use zareba_session::{AllowAll, Idle, Runtimes, SessionsOptions};
+use zareba_wire::Endpoint;
+
+use crate::{
+    exit::Exit,
+    failure::Failure,
+    sandbox::{self, Backend, Place},
+    say,
+};
+
+/// The log of a state directory.
+pub(crate) fn log_file(state: &Path) -> PathBuf {
+    state.join("events.db")
+}
+
+/// Opens the log that the settings name, to write to it.
+pub(crate) async fn open_log(settings: &Settings, state: &Path) -> Result<EventLog, Failure> {
+    let options = Options {
+        durability: match settings.log.durability {
+            LogDurability::Process => Durability::Process,
+            LogDurability::Disk => Durability::Disk,
+        },
+        session_bytes_max: Some(settings.log.session_bytes.bytes()),
+    };
+    let opened = match &settings.log.database {
+        Some(url) => EventLog::open_database_with(url.expose(), options).await,
+        None => EventLog::open_file_with(&log_file(state), options).await,
+    };
+    opened.map_err(|error| {
+        let failure = Failure::of(Exit::Start, &error);
+        match error {
+            LogError::InUse { .. } => {
+                failure.hint("`zareba serve --stop` ends the server that uses it")
+            }
+            _ => failure,
+        }
+    })
+}
+
+/// The runtimes of a server, and those who keep sandboxes ready in them.
+pub(super) struct Backends(Vec<(String, Backend)>);
+
+impl Backends {
+    /// Those that sessions may choose from, with what ended sandboxes have left cleaned away.
+    pub(super) async fn start(place: &Place<'_>, settings: &Settings) -> Result<Self, Failure> {
+        let mut backends = Vec::new();
+        for kind in kinds(settings)? {
+            let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
+            let backend = place.backend(kind, lifetime)?;
+            let removed = backend
+                .reap()
+                .await
+                .map_err(|error| sandbox::failure(&error))?;
+            if removed > 0 {
+                say::note(format_args!(
+                    "removed what {removed} ended sandboxes had left"
+                ));
+            }
+            backends.push((kind.as_str().to_owned(), backend));
+        }
+        Ok(Self(backends))
+    }
+
+    fn runtimes(&self) -> Runtimes {
+        let each = self.0.iter();
+        each.map(|(name, backend)| (name.clone(), backend.shared()))
+            .collect()
+    }
+
+    /// Lets go of what is kept ready.
+    pub(super) async fn end(&self) {
+        for (_, backend) in &self.0 {
+            backend.cool_down().await;
+        }
+    }
+}
+
+/// The runtime of the settings and those that are listed beside it. What does not isolate is
+/// offered to nobody unless the operator says so.
+fn kinds(settings: &Settings) -> Result<Vec<RuntimeKind>, Failure> {
+    let mut kinds = vec![settings.runtime.kind];
+    for name in &settings.sessions.runtimes {
+        let kind = RuntimeKind::named(name).ok_or_else(|| {
+            Failure::new(
+                Exit::Configuration,
+                format!("`sessions.runtimes` names `{name}`, which is no runtime"),
+            )
+        })?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// What all sessions have in common.
+pub(super) fn sessions_options(settings: &Settings, backends: &Backends) -> SessionsOptions {
+    SessionsOptions {
+        runtimes: backends.runtimes(),
+        default_runtime: settings.runtime.kind.as_str().to_owned(),
+        guard: Arc::new(AllowAll),
+        idle_timeout: settings.sessions.idle_timeout,
+        when_idle: match settings.sessions.when_idle {
+            WhenIdle::Pause => Idle::Pause,
+            WhenIdle::Close => Idle::Close,
+            WhenIdle::Stay => Idle::Stay,
+        },
+        life_max: settings.sessions.life_max,
+        no_change_timeout: settings.shell.no_change_timeout,
+        timeout: settings.shell.timeout,
+        sessions_max: settings.sessions.max as usize,
+        owner_sessions_max: settings.sessions.owner_max as usize,
+    }
+}
+
+/// Where it listens, and whom it answers.
+pub(super) fn server_settings(settings: &Settings) -> Result<ServerSettings, Failure> {
+    let given = &settings.server;
+    let mut made = ServerSettings::new(listen(settings)?);
+    made.allowed_hosts = given.hosts.clone();
+    made.allowed_hosts
+        .extend(given.public_url.as_deref().and_then(host_of));
+    made.allowed_origins = given.origins.clone();
+    made.preview_domain = given.preview_domain.clone();
+    made.limits.drain = given.drain;
+    Ok(made)
+}
+
+fn listen(settings: &Settings) -> Result<Listen, Failure> {
+    let given = &settings.server;
+    if let Some(path) = given.listen.strip_prefix("unix:") {
+        return Ok(Listen::Unix(PathBuf::from(path)));
+    }
+    let mistake = |reason: String| {
+        Failure::new(
+            Exit::Configuration,
+            format!("`server.listen` cannot be `{}`: {reason}", given.listen),
+        )
+        .hint("use an address with a port, such as `127.0.0.1:7070`, or `unix:` and a path")
+    };
+    let mut addresses = given
+        .listen
+        .to_socket_addrs()
+        .map_err(|error| mistake(error.to_string()))?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| mistake("it names no address".to_owned()))?;
+    let transport = match (&given.tls_certificate, &given.tls_key) {
+        (Some(certificates), Some(key)) => Transport::Tls(TlsFiles {
+            certificates: certificates.clone(),
+            key: key.clone(),
+        }),
+        (None, None) if given.behind_tls_proxy => Transport::BehindTlsProxy,
+        (None, None) => Transport::Plain,
+        _ => {
+            let message =
+                "`server.tls_certificate` and `server.tls_key` go together, and one is missing";
+            return Err(Failure::new(Exit::Configuration, message));
+        }
+    };
+    Ok(Listen::Tcp { address, transport })
+}
+
+/// The name and port of a URL.
+fn host_of(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split('/').next()?;
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// The address that clients on this machine use.
+pub(super) fn url(settings: &Settings, endpoint: &Endpoint) -> String {
+    if let Some(url) = &settings.server.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let scheme = match settings.server.tls_certificate {
+        Some(_) => "https",
+        None => "http",
+    };
+    match endpoint {
+        Endpoint::Tcp(address) if address.ip().is_unspecified() => {
+            format!("{scheme}://localhost:{}", address.port())
+        }
+        Endpoint::Tcp(address) => format!("{scheme}://{address}"),
+        Endpoint::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_a_host() {
+        assert_eq!(
+            host_of("https://a.example:8443/x"),
+            Some("a.example:8443".to_owned())
+        );
+        assert_eq!(host_of("a.example"), None);
+        assert_eq!(host_of("https:///x"), None);
+    }
+}

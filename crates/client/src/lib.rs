@@ -1,0 +1,46 @@
+//! Typed Rust client of the HTTP API.
+//!
+//! [`Client`] has a method per operation, named as in `zareba-api`, whose table also says the
+//! paths. Whatever changes something carries a name, so that a lost answer is asked for again and
+//! nothing is done twice; only what may be repeated is. What comes back is written by strangers:
+//! answers have limits, redirects are not followed, the key goes to one origin only.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use zareba_client::{Address, ApiKey, Client, CreateSession};
+//! use zareba_protocol::{Action, RunCommand};
+//!
+//! let key = ApiKey::new("zrb_…").ok_or("no key")?;
+//! let client = Client::new(Address::parse("https://agents.example")?, key)?;
+//! let session = client.create_session(CreateSession::default()).await?;
+//! let action = Action::Run(RunCommand::new("make test"));
+//! let observation = client.run(&session.id, action.into()).await?;
+//! client.delete_session(&session.id).await?;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(missing_docs)]
+
+mod actions;
+mod ask;
+mod blobs;
+mod client;
+mod error;
+mod events;
+mod keys;
+mod sessions;
+mod tries;
+
+pub mod transport;
+
+pub use client::Client;
+pub use error::{ClientError, Sent};
+pub use events::EventStream;
+pub use transport::{Address, ApiKey, InvalidAddress};
+pub use tries::BackOff;
+pub use zareba_api::{
+    ActionAccepted, CreateKey, CreateSession, CreateSessionKey, CreatedKey, ErrorCode, Event,
+    EventKind, EventPage, Key, KeyPage, KeyQuota, KeyScope, Limits, PageQuery, Readiness,
+    RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus, Session, SessionLimits,
+    SessionPage, SessionState, Setup, Ticket,
+};

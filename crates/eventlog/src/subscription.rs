@@ -1,0 +1,76 @@
+//! [`Subscription`]: records of a session as they come.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::sync::watch;
+use zareba_protocol::SessionId;
+
+use crate::{EventLog, LogError, Record};
+
+/// How many records are read in one go.
+const PAGE: usize = 64;
+
+/// Records of a session as they come. It reads when it is asked and holds one page at most, so a
+/// slow reader costs nothing and hinders nobody.
+#[derive(Debug)]
+pub struct Subscription {
+    log: EventLog,
+    session: SessionId,
+    next: u64,
+    page: VecDeque<Arc<Record>>,
+    end: Option<watch::Receiver<u64>>,
+}
+
+impl Subscription {
+    pub(crate) fn new(log: EventLog, session: SessionId, from: u64) -> Self {
+        Self {
+            log,
+            session,
+            next: from,
+            page: VecDeque::new(),
+            end: None,
+        }
+    }
+
+    /// The number of the record that comes next: where to go on after a break.
+    pub fn cursor(&self) -> u64 {
+        self.next
+    }
+
+    /// The next record, once it is there. May be dropped and called again. A damaged record is
+    /// an error once; the call after that goes on behind it.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or is closed, or the session was removed.
+    pub async fn next(&mut self) -> Result<Arc<Record>, LogError> {
+        loop {
+            if let Some(record) = self.page.pop_front() {
+                self.next = record.sequence + 1;
+                return Ok(record);
+            }
+            if self.is_behind().await? {
+                let store = self.log.store();
+                let page = store.read(self.session.clone(), self.next, PAGE).await;
+                if let Err(LogError::Damaged { sequence, .. }) = &page {
+                    self.next = sequence + 1;
+                }
+                self.page = page?.into();
+                if !self.page.is_empty() {
+                    continue;
+                }
+            }
+            if let Some(end) = &mut self.end {
+                end.changed().await.map_err(|_| LogError::Closed)?;
+            }
+        }
+    }
+
+    /// Whether there are records from the cursor on. What comes after this look wakes us.
+    async fn is_behind(&mut self) -> Result<bool, LogError> {
+        if self.end.is_none() {
+            self.end = Some(self.log.store().end(self.session.clone()).await?);
+        }
+        let end = (self.end.as_mut()).map_or(0, |end| *end.borrow_and_update());
+        Ok(end > self.next)
+    }
+}

@@ -1,0 +1,101 @@
+//! Removing, renaming and making directories.
+
+use rustix::{
+    fs::{AtFlags, FileType, RenameFlags, fstat, renameat, renameat_with, statat, unlinkat},
+    io::Errno,
+};
+use zareba_wire::files::{
+    Depth, DirectoryRequest, Existing, FileError, FileStatus, Parents, RemoveRequest, RenameRequest,
+};
+
+use super::{
+    Place, Shared,
+    failure::{os, refused},
+    status::status_of,
+    write::check_mode,
+};
+use crate::files::{DirectoryMode, NewDirectory, make_directory, remove_tree};
+
+impl Shared {
+    pub(super) fn remove(&self, request: &RemoveRequest) -> Result<(), FileError> {
+        let path = self.locate(&request.path)?;
+        let place = self.place(&path)?;
+        let refuse = |errno| os(errno, &place.shown);
+        let kind = place.kind().map_err(refuse)?;
+        let removed = match (kind, request.depth) {
+            (FileType::Directory, Depth::Tree) => remove_tree(&place.directory, &place.name),
+            (FileType::Directory, Depth::One) => {
+                unlinkat(&place.directory, &place.name, AtFlags::REMOVEDIR)
+            }
+            _ => unlinkat(&place.directory, &place.name, AtFlags::empty()),
+        };
+        removed.map_err(refuse)
+    }
+
+    pub(super) fn rename(&self, request: &RenameRequest) -> Result<(), FileError> {
+        let (from, to) = (self.locate(&request.from)?, self.locate(&request.to)?);
+        let (from, to) = (self.place(&from)?, self.place(&to)?);
+        let renamed = match request.existing {
+            Existing::Replace => renameat(&from.directory, &from.name, &to.directory, &to.name),
+            Existing::Keep => rename_to_free_name(&from, &to),
+        };
+        renamed.map_err(|errno| match errno {
+            Errno::NOENT => os(errno, &from.shown),
+            errno => os(errno, &to.shown),
+        })
+    }
+
+    pub(super) fn make_directory(
+        &self,
+        request: &DirectoryRequest,
+    ) -> Result<FileStatus, FileError> {
+        check_mode(request.mode)?;
+        let path = self.locate(&request.path)?;
+        let new = NewDirectory {
+            owner: self.workspace.owner(),
+            mode: match request.mode {
+                Some(mode) => DirectoryMode::Exactly(mode),
+                None => DirectoryMode::ByUmask,
+            },
+        };
+        let made = match request.parents {
+            Parents::Require => {
+                let place = self.place(&path)?;
+                make_directory(&place.directory, &place.name, new)
+                    .map_err(|errno| os(errno, &place.shown))?
+            }
+            Parents::Make => match self.reach.open_or_make(path.as_path(), new) {
+                Ok((directory, mut made)) => {
+                    made.keep();
+                    directory
+                }
+                Err(unmade) => {
+                    return Err(refused(self.reach.failure(unmade.errno, path.shown())));
+                }
+            },
+        };
+        let stat = fstat(&made).map_err(|errno| os(errno, path.shown()))?;
+        Ok(status_of(&stat))
+    }
+}
+
+impl Place {
+    fn kind(&self) -> Result<FileType, Errno> {
+        let stat = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileType::from_raw_mode(stat.st_mode))
+    }
+}
+
+fn rename_to_free_name(from: &Place, to: &Place) -> Result<(), Errno> {
+    let flags = RenameFlags::NOREPLACE;
+    match renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags) {
+        // Some network file systems do not know the flag; a directory that would go into itself
+        // is refused with the same number, and again below.
+        Err(Errno::INVAL | Errno::NOSYS) => match to.kind() {
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) => renameat(&from.directory, &from.name, &to.directory, &to.name),
+            Err(errno) => Err(errno),
+        },
+        answer => answer,
+    }
+}

@@ -1,0 +1,205 @@
+//! A session as an executor: its actions go the whole path, its files go to its sandbox.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::Value;
+use zareba_eventlog::{EventLog, LogError};
+use zareba_protocol::{Action, ActionEvent, CommandOutput, Observation, ObservationEvent};
+use zareba_runtime::{RuntimeError, Sandbox};
+use zareba_session::{
+    ActionRequest, IdempotencyKey, Record, Session, SessionError, SessionId, Sessions,
+};
+use zareba_wire::{
+    ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
+    program::{ProgramConnection, ProgramRequest, StartFailure, StartProgramError},
+};
+
+use super::{answer::chain, unfold};
+
+/// The label with the directory that the client works in, when that is not the workspace.
+pub(super) const WORKING_DIRECTORY_LABEL: &str = "openhands.working_dir";
+
+/// A session as an executor. It holds no handle, so that it keeps nothing alive.
+pub(super) struct SessionService {
+    sessions: Sessions,
+    id: SessionId,
+}
+
+impl SessionService {
+    pub(super) fn new(sessions: Sessions, id: SessionId) -> Self {
+        Self { sessions, id }
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, SessionError> {
+        self.sessions.get(&self.id).await
+    }
+
+    async fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
+        self.session().await?.sandbox().await
+    }
+
+    async fn run(&self, mut action: ActionEvent) -> Result<ObservationEvent, Failure> {
+        // The name under which a client wants it to run once is the session's to keep.
+        let key = action.once.take();
+        let key = key.map(IdempotencyKey::new).transpose();
+        let key = key.map_err(|error| Failure(error.to_string()))?;
+        let session = self.session().await?;
+        let record = session.run(ActionRequest { action, key }).await?;
+        observation_of(self.sessions.log(), &record).await
+    }
+
+    async fn names(&self, path: Option<String>) -> Result<Vec<String>, SessionError> {
+        let session = self.session().await?;
+        let info = session.info();
+        let base = info.labels.get(WORKING_DIRECTORY_LABEL);
+        let base = base.filter(|base| **base != info.workspace);
+        let sandbox = session.sandbox().await?;
+        let names = match (path, base) {
+            (Some(path), Some(base)) if Path::new(&path).is_relative() => {
+                sandbox.list_files(Some(format!("{base}/{path}"))).await?
+            }
+            (None, Some(base)) => sandbox.list_files(Some(base.clone())).await?,
+            (path, _) => sandbox.list_files(path).await?,
+        };
+        Ok(names)
+    }
+}
+
+/// Why an action has no observation of its own, in words for the agent.
+pub(super) struct Failure(String);
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        tracing::warn!(error = %chain(&error), "an action was not taken");
+        Self(error.to_string())
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        SessionError::from(error).into()
+    }
+}
+
+impl ActionService for SessionService {
+    fn execute(&self, action: ActionEvent) -> BoxFuture<'_, ObservationEvent> {
+        Box::pin(async move {
+            let hidden = hidden_command(&action.action);
+            match self.run(action).await {
+                Ok(observation) => observation,
+                Err(Failure(text)) => failure(text, hidden).into(),
+            }
+        })
+    }
+
+    fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async move {
+            self.names(path).await.unwrap_or_else(|error| {
+                // The contract knows no error here.
+                tracing::warn!(error = %chain(&error), "files of a session cannot be listed");
+                Vec::new()
+            })
+        })
+    }
+
+    fn upload(
+        &self,
+        request: Upload,
+        body: ByteStream,
+    ) -> BoxFuture<'_, Result<(), TransferError>> {
+        Box::pin(async move {
+            let sandbox = self.sandbox().await.map_err(transfer_failed)?;
+            let stored: Result<(), RuntimeError> = {
+                let _ = (&sandbox, request, body);
+                Err(RuntimeError::Unsupported {
+                    runtime: "x",
+                    deed: "y",
+                })
+            };
+            stored.map_err(|error| transfer_failed(error.into()))
+        })
+    }
+
+    fn download(&self, request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>> {
+        Box::pin(async move {
+            let sandbox = self.sandbox().await.map_err(transfer_failed)?;
+            let packed: Result<ByteStream, RuntimeError> = {
+                let _ = (&sandbox, request);
+                Err(RuntimeError::Unsupported {
+                    runtime: "x",
+                    deed: "y",
+                })
+            };
+            packed.map_err(|error| transfer_failed(error.into()))
+        })
+    }
+
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
+        Box::pin(async move {
+            let internal = |error: SessionError| {
+                StartProgramError::new(StartFailure::Internal, error.to_string())
+            };
+            let sandbox = self.sandbox().await.map_err(internal)?;
+            match sandbox.start_program(request).await {
+                Ok(program) => Ok(program),
+                Err(RuntimeError::Program(error)) => Err(error),
+                Err(error @ RuntimeError::Unsupported { .. }) => Err(StartProgramError::new(
+                    StartFailure::Unsupported,
+                    error.to_string(),
+                )),
+                Err(error) => Err(internal(error.into())),
+            }
+        })
+    }
+
+    /// Requests come this far only while it is.
+    fn is_ready(&self) -> bool {
+        true
+    }
+}
+
+/// What a session recorded, as its executor would have said it: without number, time and cause,
+/// which their client gives it. An event that has a number is refused by their event stream.
+pub(super) async fn observation_of(
+    log: &EventLog,
+    record: &Record,
+) -> Result<ObservationEvent, Failure> {
+    let mut payload = Value::Object(record.payload.clone());
+    unfold::put_back(log, &mut payload).await?;
+    ObservationEvent::from_value(payload).map_err(|error| Failure(error.to_string()))
+}
+
+/// The text of a command whose observation the client marks as hidden.
+fn hidden_command(action: &Action) -> Option<String> {
+    match action {
+        Action::Run(run) if run.hidden => Some(run.command.clone()),
+        _ => None,
+    }
+}
+
+/// Their client cannot take an error for a hidden command, which it marks by a field that errors
+/// do not have.
+fn failure(text: String, hidden: Option<String>) -> Observation {
+    match hidden {
+        Some(command) => Observation::run(text, CommandOutput::new(command)),
+        None => Observation::error(text),
+    }
+}
+
+/// In the words of the contract; what led to it is for the log.
+fn transfer_failed(error: SessionError) -> TransferError {
+    if let SessionError::Runtime(RuntimeError::Copy { source, .. }) = error {
+        return match source.downcast::<TransferError>() {
+            Ok(error) => *error,
+            Err(source) => TransferError::Invalid {
+                message: source.to_string(),
+            },
+        };
+    }
+    let message = error.to_string();
+    let source = std::io::Error::other(error);
+    TransferError::Io { message, source }
+}

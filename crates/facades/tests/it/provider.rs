@@ -1,0 +1,200 @@
+//! A server with nothing but the facade, over sessions of its own.
+
+use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use http::{Request, Response, request::Parts};
+use tempfile::TempDir;
+use tokio::{sync::oneshot, task::JoinHandle};
+use tower::ServiceExt as _;
+use zareba_eventlog::{Durability, EventLog};
+use zareba_executor::{FileScope, Linting};
+use zareba_facades::openhands::{
+    Denied, KeyCheck, OpenHands, OpenHandsSettings, Principal, Rights, SessionKeys,
+};
+use zareba_runtime::Runtime;
+use zareba_runtime_native::{
+    CliRuntime, DiskLimit, LocalOptions, NativeOptions, NativeRuntime, Reachable, ServerLifetime,
+    SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+};
+use zareba_session::{AllowAll, Idle, Owner, Sessions, SessionsOptions};
+use zareba_wire::{
+    BoxFuture, Endpoint,
+    serving::{Admission, Listener, Respond, ServerLimits, accept_until},
+};
+
+/// How long a command may be silent where a test says nothing else.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Which runtime sessions have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In this process, without walls.
+    Cli,
+    /// Behind walls; the only one that can pause.
+    Native,
+}
+
+/// A running server. Dropping it without [`stop`](Self::stop) leaves that to the test's end.
+pub(crate) struct Provider {
+    pub(crate) url: String,
+    pub(crate) sessions: Sessions,
+    pub(crate) state: Arc<TempDir>,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+}
+
+impl Provider {
+    pub(crate) async fn start(kind: Kind) -> Self {
+        Self::with(kind, OpenHandsSettings::default()).await
+    }
+
+    pub(crate) async fn with(kind: Kind, settings: OpenHandsSettings) -> Self {
+        // Short: the path of a Unix socket is limited.
+        let state = tempfile::Builder::new().prefix("zf").tempdir().unwrap();
+        let log = EventLog::open_file(&state.path().join("log/events.db"), Durability::Process);
+        let log = log.await.unwrap();
+        let session_keys = SessionKeys::of_log(&log).await.unwrap();
+        let (sessions, _) = Sessions::start(log, options(kind, &state)).await.unwrap();
+        let facade = OpenHands::new(sessions.clone(), Arc::new(Keys), session_keys, settings);
+        let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 0).into());
+        let listener = Listener::bind(&endpoint, true).unwrap();
+        let url = format!("http://{}", listener.endpoint());
+        let (shutdown, wanted) = oneshot::channel();
+        let responder = Arc::new(Bare(facade.router()));
+        let serving = tokio::spawn(async move {
+            let limits = ServerLimits::default();
+            let wanted = async { drop(wanted.await) };
+            accept_until(&listener, responder, &limits, wanted).await;
+        });
+        Self {
+            url,
+            sessions,
+            state: Arc::new(state),
+            shutdown: Some(shutdown),
+            serving,
+        }
+    }
+
+    /// Ends the server and every session.
+    pub(crate) async fn stop(mut self) {
+        for info in self.sessions.list(None, None, 1000).await {
+            let session = self.sessions.get(&info.id).await.unwrap();
+            session.close().await.unwrap();
+        }
+        drop(self.shutdown.take());
+        (&mut self.serving).await.unwrap();
+        self.sessions.shut_down(Duration::from_secs(10)).await;
+    }
+}
+
+fn options(kind: Kind, state: &TempDir) -> SessionsOptions {
+    let (name, runtime): (&str, Arc<dyn Runtime>) = match kind {
+        Kind::Cli => ("cli", Arc::new(CliRuntime::new(native_options(state)))),
+        Kind::Native => ("native", Arc::new(native(state))),
+    };
+    SessionsOptions {
+        runtimes: [(name.to_owned(), runtime)].into(),
+        default_runtime: name.to_owned(),
+        guard: Arc::new(AllowAll),
+        idle_timeout: Duration::from_secs(3600),
+        when_idle: Idle::Stay,
+        life_max: None,
+        no_change_timeout: SILENCE,
+        timeout: Duration::from_secs(60),
+        sessions_max: 100,
+        owner_sessions_max: 100,
+    }
+}
+
+fn native_options(state: &TempDir) -> NativeOptions {
+    NativeOptions {
+        state_dir: state.path().to_owned(),
+        images: state.path().join("images"),
+        environment: std::env::vars_os().collect(),
+        shell: None,
+        scope: FileScope::WholeFilesystem,
+        linting: Linting::Off,
+        variables: VariableStore::DefaultShell,
+    }
+}
+
+fn native(state: &TempDir) -> NativeRuntime {
+    let local = LocalOptions {
+        program: program(),
+        warm_servers: 0,
+        warm_no_change_timeout: SILENCE,
+        lifetime: ServerLifetime::WithUs,
+    };
+    let walls = Walls {
+        workspace: WorkspaceMode::ReadWrite,
+        system: SystemMode::CopyOnWrite,
+        network: Reachable::Nothing,
+        usage: Usage {
+            memory_bytes: 512 * 1024 * 1024,
+            pids: 256,
+            cpu_millis: 2000,
+            disk: DiskLimit {
+                bytes: 1024 * 1024 * 1024,
+                inodes: 100_000,
+            },
+        },
+    };
+    NativeRuntime::new(native_options(state), local, walls)
+}
+
+fn program() -> PathBuf {
+    let built = || {
+        // The test lies in `deps` beside the programs.
+        let mut path = std::env::current_exe().unwrap();
+        path.pop();
+        path.pop();
+        path.join("zareba")
+    };
+    let program = std::env::var_os("ZAREBA_BIN").map_or_else(built, PathBuf::from);
+    assert!(
+        program.is_file(),
+        "there is no `{}`: run `cargo build -p zareba-cli` first, or set ZAREBA_BIN",
+        program.display()
+    );
+    program
+}
+
+/// Keys as a server would know them: the holder's name after `key-`, and what it may do before.
+struct Keys;
+
+impl KeyCheck for Keys {
+    fn principal<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Principal, Denied>> {
+        let key = head.headers.get("x-api-key");
+        let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
+        let found = match key.split_once("-key-") {
+            Some(("use", owner)) => Some((owner, Rights::Use)),
+            Some(("read", owner)) => Some((owner, Rights::Read)),
+            Some(("admin", owner)) => Some((owner, Rights::Administer)),
+            _ => None,
+        };
+        let principal = found.map(|(owner, rights)| Principal {
+            owner: Owner(owner.to_owned()),
+            rights,
+            session: None,
+        });
+        Box::pin(std::future::ready(principal.ok_or(Denied::WrongKey)))
+    }
+}
+
+/// The facade's routes, and nothing in front of them.
+struct Bare(Router);
+
+impl Respond for Bare {
+    async fn respond(
+        &self,
+        request: Request<hyper::body::Incoming>,
+        _: Admission,
+    ) -> Response<Body> {
+        let answered: Result<_, Infallible> = self.0.clone().oneshot(request.map(Body::new)).await;
+        match answered {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

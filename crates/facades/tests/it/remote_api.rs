@@ -1,0 +1,269 @@
+//! The remote runtime API: the answers that the client reads, and the life of a runtime.
+
+use http::StatusCode;
+use reqwest::{Method, multipart};
+use serde_json::{Value, json};
+use zareba_facades::openhands::{OpenHandsSettings, UnknownImage};
+
+use crate::{
+    client::{ALICE, Api, answer},
+    provider::{Kind, Provider},
+};
+
+/// What the stock client sends.
+fn stock_start(name: &str) -> Value {
+    json!({
+        "image": "ghcr.io/all-hands-ai/runtime:oh_v0.62.0",
+        "command": [
+            "/openhands/micromamba/bin/micromamba", "run", "-n", "openhands", "poetry", "run",
+            "python", "-u", "-m", "openhands.runtime.action_execution_server", "60000",
+            "--working-dir", "/workspace", "--plugins", "agent_skills", "jupyter",
+            "--username", "openhands", "--user-id", "1000",
+        ],
+        "working_dir": "/openhands/code/",
+        "environment": { "GIVEN": "a $b", "NO_CHANGE_TIMEOUT_SECONDS": "1" },
+        "session_id": name,
+        "resource_factor": 2,
+    })
+}
+
+#[tokio::test]
+async fn a_start_is_answered_with_a_runtime_that_works() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, ALICE);
+    let started = api.start_with(stock_start("sid")).await;
+    let id = started["runtime_id"].as_str().unwrap();
+    assert_eq!(started["url"], format!("{}/sessions/{id}", provider.url));
+    assert_eq!(
+        (
+            &started["status"],
+            &started["session_id"],
+            &started["work_hosts"]
+        ),
+        (&json!("running"), &json!("sid"), &json!({}))
+    );
+    let image = &started["zareba"]["image"];
+    assert_eq!(
+        (&image["used"], image["asked"].is_string()),
+        (&Value::Null, true)
+    );
+    let not_applied = started["zareba"]["not_applied"].to_string();
+    for part in [
+        "--working-dir",
+        "--username",
+        "--user-id",
+        "resource_factor",
+    ] {
+        assert!(not_applied.contains(part), "{not_applied}");
+    }
+
+    let (status, pod) = api.get(&format!("/runtime/{id}")).await;
+    assert_eq!((status, &pod["runtime_id"]), (StatusCode::OK, &json!(id)));
+    assert_eq!(pod["pod_status"], "ready");
+
+    let runtime = api.runtime(&started);
+    assert_eq!(
+        runtime.get("/alive").await,
+        (StatusCode::OK, json!({ "status": "ok" }))
+    );
+    assert_eq!(
+        runtime.output("echo \"$GIVEN\"; pwd").await,
+        format!("a $b\n{}", started["zareba"]["workspace"].as_str().unwrap())
+    );
+    let silent = json!({ "action": "run", "args": { "command": "sleep 100" }, "timeout": 30 });
+    let (_, observation) = runtime.act(silent).await;
+    let suffix = observation["extras"]["metadata"]["suffix"]
+        .as_str()
+        .unwrap();
+    assert!(suffix.contains("no new output after 1 seconds"), "{suffix}");
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_means_one_runtime_until_it_is_stopped() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, ALICE);
+    assert_eq!(api.get("/sessions/sid").await.0, StatusCode::NOT_FOUND);
+    let starts = (0..4).map(|_| api.start("sid"));
+    let started = futures_util::future::join_all(starts).await;
+    for other in &started {
+        assert_eq!(other["runtime_id"], started[0]["runtime_id"]);
+        assert_eq!(other["session_api_key"], started[0]["session_api_key"]);
+    }
+    let (_, found) = api.get("/sessions/sid").await;
+    for key in ["runtime_id", "url", "session_api_key"] {
+        assert_eq!(found[key], started[0][key]);
+    }
+    assert_eq!(found["status"], "running");
+    let (_, listed) = api.get("/list").await;
+    assert_eq!(listed["runtimes"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["runtimes"][0]["session_id"], "sid");
+
+    let runtime = api.runtime(&started[0]);
+    runtime.output("kept=here").await;
+    let which = json!({ "runtime_id": started[0]["runtime_id"] });
+    for _ in 0..2 {
+        assert_eq!(api.post("/stop", which.clone()).await.0, StatusCode::OK);
+    }
+    assert_eq!(api.get("/sessions/sid").await.1["status"], "stopped");
+    assert_eq!(runtime.get("/alive").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(api.get("/list").await.1, json!({ "runtimes": [] }));
+
+    let again = api.start("sid").await;
+    assert_ne!(again["runtime_id"], started[0]["runtime_id"]);
+    assert_eq!(api.runtime(&again).output("echo \"[$kept]\"").await, "[]");
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_runtime_is_unavailable_until_it_is_resumed() {
+    let provider = Provider::start(Kind::Native).await;
+    let api = Api::new(&provider, ALICE);
+    let started = api.start_with(stock_start("sid")).await;
+    let not_applied = started["zareba"]["not_applied"].to_string();
+    assert!(!not_applied.contains("--working-dir"), "{not_applied}");
+    let runtime = api.runtime(&started);
+    runtime.output("kept=here").await;
+    let which = json!({ "runtime_id": started["runtime_id"] });
+    assert_eq!(api.post("/pause", which.clone()).await.0, StatusCode::OK);
+    assert_eq!(api.get("/sessions/sid").await.1["status"], "paused");
+    assert_eq!(
+        runtime.get("/alive").await.0,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let action = json!({ "action": "run", "args": { "command": "true" } });
+    assert_eq!(runtime.act(action).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    for _ in 0..2 {
+        assert_eq!(api.post("/resume", which.clone()).await.0, StatusCode::OK);
+    }
+    assert_eq!(runtime.output("echo $kept; pwd").await, "here\n/workspace");
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn another_working_directory_is_made_and_entered_behind_walls() {
+    let provider = Provider::start(Kind::Native).await;
+    let api = Api::new(&provider, ALICE);
+    let mut body = stock_start("sid");
+    body["command"] = json!(["--working-dir", "/workspace/it's here"]);
+    let started = api.start_with(body).await;
+    assert_eq!(
+        started["zareba"]["not_applied"]
+            .to_string()
+            .matches("working")
+            .count(),
+        0
+    );
+    let runtime = api.runtime(&started);
+    assert_eq!(
+        runtime.output("pwd; touch file").await,
+        "/workspace/it's here"
+    );
+    let names = runtime
+        .request(Method::POST, "/list_files")
+        .json(&json!({}));
+    assert_eq!(answer(names).await.1, json!(["file"]));
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_runtime_cannot_do_is_said() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, ALICE);
+    let started = api.start("sid").await;
+    let which = json!({ "runtime_id": started["runtime_id"] });
+    let (status, body) = api.post("/pause", which).await;
+    assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{body}");
+    assert_eq!(body["detail"], "the runtime `cli` cannot pause a sandbox");
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn images_are_as_the_operator_says_and_none_is_built() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, ALICE);
+    let (_, found) = api.get("/image_exists?image=some/image:tag").await;
+    assert_eq!(found["exists"], true);
+    assert!(found["image"]["upload_time"].is_string());
+    assert!(found["image"]["image_size_bytes"].is_u64());
+    let (_, prefix) = api.get("/registry_prefix").await;
+    assert!(prefix["registry_prefix"].is_string());
+    let form = multipart::Form::new()
+        .part(
+            "context",
+            multipart::Part::bytes(vec![b'x'; 3_000_000]).file_name("context.tar.gz"),
+        )
+        .text("target_image", "some/image:tag")
+        .text("tags", "some/image:other");
+    let (status, build) = answer(api.request(Method::POST, "/build").multipart(form)).await;
+    assert_eq!(status, StatusCode::OK);
+    let id = build["build_id"].as_str().unwrap();
+    let (_, told) = api.get(&format!("/build_status?build_id={id}")).await;
+    assert_eq!(told["status"], "FAILURE");
+    assert!(told["error"].as_str().unwrap().contains("builds no images"));
+    assert_eq!(
+        api.get("/build_status?build_id=other").await.0,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        api.get("/build_status").await.0,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn an_operator_may_refuse_images_that_are_not_there() {
+    let settings = OpenHandsSettings {
+        unknown_image: UnknownImage::Refuse,
+        public_url: Some("https://agents.example/base/".to_owned()),
+        ..OpenHandsSettings::default()
+    };
+    let provider = Provider::with(Kind::Cli, settings).await;
+    let api = Api::new(&provider, ALICE);
+    assert_eq!(
+        api.get("/image_exists?image=x").await.1,
+        json!({ "exists": false })
+    );
+    let (status, body) = api.post("/start", stock_start("sid")).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{body}");
+    let started = api.start_with(json!({ "session_id": "sid" })).await;
+    let id = started["runtime_id"].as_str().unwrap();
+    assert_eq!(
+        started["url"],
+        format!("https://agents.example/base/sessions/{id}")
+    );
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_refused_with_a_detail() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, ALICE);
+    for (body, expected) in [
+        (json!({}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!([]), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({ "session_id": "" }), StatusCode::BAD_REQUEST),
+        (json!({ "session_id": "a\u{0}b" }), StatusCode::BAD_REQUEST),
+        (
+            json!({ "session_id": "s", "command": 7 }),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({ "session_id": "s", "environment": { "A B": "1" } }),
+            StatusCode::BAD_REQUEST,
+        ),
+    ] {
+        let (status, answer) = api.post("/start", body.clone()).await;
+        assert_eq!(status, expected, "{body}: {answer}");
+        assert!(answer["detail"].is_string(), "{answer}");
+    }
+    let request = api.request(Method::POST, "/start").body("{}");
+    assert_eq!(answer(request).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let request = api
+        .request(Method::POST, "/start")
+        .header("content-type", "application/json")
+        .body(vec![b' '; 2 * 1024 * 1024]);
+    assert_eq!(answer(request).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    provider.stop().await;
+}

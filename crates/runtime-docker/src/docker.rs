@@ -1,0 +1,193 @@
+//! The runtime `docker`.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use tokio::sync::OnceCell;
+use zareba_protocol::RuntimeStatus;
+use zareba_runtime::{
+    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    SandboxSummary, Statuses, Support,
+};
+use zareba_wire::BoxFuture;
+
+use crate::{
+    DockerOptions, LogQuery, Logs, EngineReport, Measured,
+    directory::instance,
+    engine::Engine,
+    found,
+    make::{cannot_start, make},
+    monitor,
+    request::OWNER_LABEL,
+    watcher::Watcher,
+};
+
+pub(crate) const NAME: &str = "docker";
+
+/// Runs executors in containers of a Docker Engine.
+///
+/// Sandboxes live on as long as their handles, or longer when they are to be kept alive.
+#[derive(Debug)]
+pub struct DockerRuntime {
+    shared: Arc<Shared>,
+    /// What killed processes left was looked for.
+    swept: OnceCell<()>,
+}
+
+/// What the runtime and its sandboxes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: DockerOptions,
+    /// Where sandboxes have their directories.
+    pub(crate) directory: PathBuf,
+    /// The name of this installation.
+    pub(crate) owner: String,
+    engine: OnceCell<Engine>,
+    watcher: OnceLock<Watcher>,
+}
+
+impl DockerRuntime {
+    /// Takes the options; the Engine is not asked anything yet.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub fn new(options: DockerOptions) -> Result<Self, RuntimeError> {
+        let directory = options.state_dir.join(NAME);
+        let owner = instance(&directory).map_err(cannot_start)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                options,
+                directory,
+                owner,
+                engine: OnceCell::new(),
+                watcher: OnceLock::new(),
+            }),
+            swept: OnceCell::new(),
+        })
+    }
+
+    /// Removes what ended or killed processes of this installation have left behind, and kept
+    /// sandboxes that were idle for too long; nobody else's (DK-6). Done once by itself before the
+    /// first sandbox is made. Returns how many were removed.
+    ///
+    /// # Errors
+    /// When the Engine or the state directory cannot be used.
+    pub async fn reap(&self) -> Result<usize, RuntimeError> {
+        found::reap(&self.shared).await
+    }
+
+    /// Stops a kept sandbox without removing it; [`attach`](Runtime::attach) starts it again, with
+    /// the files that lie on this machine or in volumes.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the Engine cannot stop it.
+    pub async fn stop(&self, sandbox: &SandboxId) -> Result<(), RuntimeError> {
+        found::stop(&self.shared, sandbox).await
+    }
+
+    /// What the executor of a sandbox has written to its log.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the Engine cannot be asked.
+    pub async fn logs(&self, sandbox: &SandboxId, query: LogQuery) -> Result<Logs, RuntimeError> {
+        monitor::logs(&self.shared, sandbox, query).await
+    }
+
+    /// What a sandbox uses now.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the Engine cannot be asked.
+    pub async fn measure(&self, sandbox: &SandboxId) -> Result<Measured, RuntimeError> {
+        monitor::measure(&self.shared, sandbox).await
+    }
+
+    /// What the Engine is like, and what is wrong with it.
+    ///
+    /// # Errors
+    /// When it cannot be asked; the error says why and what to do.
+    pub async fn probe(&self) -> Result<EngineReport, RuntimeError> {
+        monitor::probe(&self.shared).await
+    }
+
+    async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
+        let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
+        self.swept
+            .get_or_try_init(|| async { self.reap().await.map(drop) })
+            .await?;
+        let making = tokio::spawn(make(Arc::clone(&self.shared), spec, Arc::clone(&statuses)));
+        let made = making.await.map_err(cannot_start)?;
+        match made {
+            Ok(sandbox) => Ok(Arc::new(sandbox)),
+            Err(error) => {
+                // One that makes no sense was never begun.
+                if statuses.current() != RuntimeStatus::Stopped {
+                    statuses.change(RuntimeStatus::Error, error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// The Engine, which is greeted at the first time.
+    pub(crate) async fn engine(&self) -> Result<Engine, RuntimeError> {
+        let connected = self
+            .engine
+            .get_or_try_init(|| Engine::connect(&self.options.engine))
+            .await;
+        connected.cloned().map_err(cannot_start)
+    }
+
+    /// Whoever watches our containers.
+    pub(crate) fn watcher(&self, engine: &Engine) -> &Watcher {
+        self.watcher
+            .get_or_init(|| Watcher::begin(engine.clone(), self.owner_label()))
+    }
+
+    /// The label of everything that is ours.
+    pub(crate) fn owner_label(&self) -> String {
+        format!("{OWNER_LABEL}={}", self.owner)
+    }
+}
+
+impl Runtime for DockerRuntime {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            isolation: Isolation::Container,
+            pause: Support::Yes,
+            checkpoint: Support::No,
+            attach: Support::Yes,
+        }
+    }
+
+    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        Box::pin(self.start(spec))
+    }
+
+    /// Finds a container of this installation, whichever process has started it. The handle may be
+    /// dropped without ending it; closing ends it for everybody. One that was stopped and is to be
+    /// kept alive is started again.
+    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        let sandbox = sandbox.clone();
+        Box::pin(async move {
+            let found = found::find(&self.shared, sandbox).await?;
+            Ok(Arc::new(found) as Arc<dyn Sandbox>)
+        })
+    }
+
+    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let sandbox = sandbox.clone();
+        Box::pin(async move { found::destroy(&self.shared, sandbox).await })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
+        Box::pin(found::list(&self.shared))
+    }
+}

@@ -1,0 +1,12 @@
+//! The Docker Engine: where it is, what is asked of it, and why it may not answer.
+//!
+//! Every call has a deadline and an error that says what was attempted (DK-7). What may be sent
+//! twice is sent again when the Engine is away for a moment; what makes something never is.
+
+mod address;
+mod calls;
+mod error;
+
+pub use address::{AddressError, EngineAddress, EngineSources, TlsFiles};
+pub(crate) use calls::{Attached, Engine, ImageFound};
+pub use error::{EngineError, EngineFault};

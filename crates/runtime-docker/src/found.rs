@@ -1,0 +1,294 @@
+//! Sandboxes that were made earlier, by us or by another process of this installation.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSummaryStateEnum};
+use zareba_protocol::RuntimeStatus;
+use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses};
+
+use crate::{
+    EngineError, Lifetime,
+    directory::RunDirectory,
+    docker::{NAME, Shared},
+    door::{Doorway, Link},
+    ending::Condition,
+    engine::Engine,
+    keep::{Charge, Fate, keep},
+    kernel::Wanted,
+    life,
+    make::cannot_start,
+    record::Record,
+    remains::Remains,
+    request::{IMAGE_LABEL, OWNER_LABEL, SANDBOX_LABEL},
+    sandbox::{DockerSandbox, Parts},
+    wake::{Wake, wake},
+};
+
+/// Finds a sandbox by its name.
+pub(crate) async fn find(
+    shared: &Arc<Shared>,
+    sandbox: SandboxId,
+) -> Result<DockerSandbox, RuntimeError> {
+    let (mut record, container) = look_up(shared, &sandbox).await?;
+    let engine = shared.engine().await?;
+    let gone = |source| RuntimeError::Disconnected {
+        sandbox: sandbox.clone(),
+        source,
+    };
+    let directory = RunDirectory::of_another(&shared.directory, &sandbox);
+    let doorway = Doorway::find(directory.path()).map_err(cannot_start)?;
+    let fate = Arc::<Fate>::default();
+    let condition = Condition::of(Some(&container));
+    let link: Link = match condition {
+        Condition::Running => {
+            let link = doorway.open(&record.key);
+            let link = link.map_err(|error| gone(Some(Box::new(error))))?;
+            let alive = link.client().alive().await;
+            alive.map_err(|error| gone(Some(Box::new(error))))?;
+            link
+        }
+        Condition::Paused => {
+            fate.set_paused(true);
+            let link = doorway.open(&record.key);
+            link.map_err(|error| gone(Some(Box::new(error))))?
+        }
+        Condition::Ended(_) if record.lifetime != Lifetime::WithUs => {
+            let link = start_again(&engine, &mut record, &container, &doorway).await?;
+            record.write(directory.path()).map_err(cannot_start)?;
+            link
+        }
+        Condition::Ended(reason) => return Err(gone(Some(Box::new(reason)))),
+        Condition::New => return Err(gone(None)),
+    };
+    let statuses = Arc::new(Statuses::new(None));
+    statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
+    let (life, keeper) = life::begin();
+    life.outlive();
+    let notice = shared.watcher(&engine).watch(&record.container);
+    let happened = notice.subscribe();
+    let overlays = shared.options.overlays.clone();
+    let remains = Remains::find(&engine, &shared.owner, directory, overlays).await;
+    tokio::spawn(keep(
+        keeper,
+        Charge {
+            remains: remains.map_err(cannot_start)?,
+            container: record.container.clone(),
+            notice,
+            fate: Arc::clone(&fate),
+            statuses: Arc::clone(&statuses),
+        },
+    ));
+    Ok(DockerSandbox::new(Parts {
+        id: sandbox,
+        container: record.container.clone(),
+        record,
+        image: None,
+        held: None,
+        link,
+        shared: Arc::clone(shared),
+        engine,
+        statuses,
+        life,
+        fate,
+        happened,
+    }))
+}
+
+/// The record and the container of a sandbox of ours.
+pub(crate) async fn look_up(
+    shared: &Shared,
+    sandbox: &SandboxId,
+) -> Result<(Record, ContainerInspectResponse), RuntimeError> {
+    let missing = || RuntimeError::NotFound {
+        sandbox: sandbox.clone(),
+    };
+    let directory = RunDirectory::of_another(&shared.directory, sandbox);
+    let record = Record::read(directory.path()).ok_or_else(missing)?;
+    let engine = shared.engine().await?;
+    let found = engine.find(&record.container).await.map_err(cannot_start)?;
+    let container = found.ok_or_else(missing)?;
+    let labels = container.config.as_ref().and_then(|it| it.labels.as_ref());
+    match labels.and_then(|labels| labels.get(OWNER_LABEL)) {
+        Some(owner) if *owner == shared.owner => Ok((record, container)),
+        _ => Err(missing()),
+    }
+}
+
+/// Wakes a container that has ended, with another key.
+async fn start_again(
+    engine: &Engine,
+    record: &mut Record,
+    container: &ContainerInspectResponse,
+    doorway: &Doorway,
+) -> Result<Link, RuntimeError> {
+    let user = container.config.as_ref().and_then(|it| it.user.as_deref());
+    let numbers = user.and_then(|user| {
+        let (uid, gid) = user.split_once(':')?;
+        Some((uid.parse().ok()?, gid.parse().ok()?))
+    });
+    let (uid, gid) = numbers.unwrap_or_default();
+    let host = container.host_config.as_ref();
+    let added = host.and_then(|host| host.cap_add.as_ref());
+    doorway.give(uid, gid).map_err(cannot_start)?;
+    let awake = wake(Wake {
+        engine,
+        container: &record.container,
+        doorway,
+        wanted: Wanted {
+            uid,
+            gid,
+            may_have_capabilities: added.is_some_and(|added| !added.is_empty()),
+        },
+        mounts: None,
+        // It is still on those that it joined.
+        networks: &[],
+    })
+    .await
+    .map_err(cannot_start)?;
+    record.key = awake.key;
+    Ok(awake.link)
+}
+
+/// Stops a sandbox that is kept.
+pub(crate) async fn stop(shared: &Shared, sandbox: &SandboxId) -> Result<(), RuntimeError> {
+    let (record, _) = look_up(shared, sandbox).await?;
+    if record.lifetime == Lifetime::WithUs {
+        return Err(RuntimeError::Invalid {
+            message: format!(
+                "the sandbox `{sandbox}` is not kept alive, so stopping it would remove it; \
+                 remove it, or pause it"
+            ),
+        });
+    }
+    let engine = shared.engine().await?;
+    engine.stop(&record.container).await.map_err(cannot_start)
+}
+
+/// Ends a sandbox, whether or not it answers, and removes what is left of it.
+pub(crate) async fn destroy(shared: &Shared, sandbox: SandboxId) -> Result<(), RuntimeError> {
+    let directory = RunDirectory::of_another(&shared.directory, &sandbox);
+    let has_directory = directory.path().is_dir();
+    let engine = shared.engine().await?;
+    let overlays = shared.options.overlays.clone();
+    let remains = Remains::find(&engine, &shared.owner, directory, overlays).await;
+    let remains = remains.map_err(cannot_start)?;
+    if !has_directory && remains.container.is_none() {
+        return Err(RuntimeError::NotFound { sandbox });
+    }
+    let removed = if has_directory {
+        remains.remove().await
+    } else {
+        remains.remove_from_engine().await
+    };
+    removed.map_err(cannot_remove)
+}
+
+fn cannot_remove(error: EngineError) -> RuntimeError {
+    RuntimeError::Internal {
+        deed: "remove the sandbox",
+        source: Box::new(error),
+    }
+}
+
+/// The sandboxes of this installation.
+pub(crate) async fn list(shared: &Shared) -> Result<Vec<SandboxSummary>, RuntimeError> {
+    let engine = shared.engine().await?;
+    let containers = engine.list(&shared.owner_label()).await;
+    let containers = containers.map_err(cannot_start)?;
+    let mut found: Vec<SandboxSummary> = containers.into_iter().filter_map(summary).collect();
+    found.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+    Ok(found)
+}
+
+fn summary(container: ContainerSummary) -> Option<SandboxSummary> {
+    let labels: HashMap<String, String> = container.labels.unwrap_or_default();
+    let state = match container.state? {
+        ContainerSummaryStateEnum::RUNNING => SandboxState::Running,
+        ContainerSummaryStateEnum::PAUSED => SandboxState::Paused,
+        // One that is just being made is not there yet.
+        ContainerSummaryStateEnum::CREATED => return None,
+        _ => SandboxState::Lost,
+    };
+    let created = u64::try_from(container.created.unwrap_or_default()).unwrap_or_default();
+    Some(SandboxSummary {
+        id: SandboxId::new(labels.get(SANDBOX_LABEL)?.clone())?,
+        runtime: NAME,
+        state,
+        image: labels.get(IMAGE_LABEL).cloned(),
+        created: UNIX_EPOCH + Duration::from_secs(created),
+    })
+}
+
+/// Removes what has no owner any more and is not to be kept. Returns how many.
+pub(crate) async fn reap(shared: &Shared) -> Result<usize, RuntimeError> {
+    let abandoned = RunDirectory::abandoned(&shared.directory).map_err(cannot_start)?;
+    if abandoned.is_empty() && shared.options.lifetime == Lifetime::WithUs {
+        // Nothing to do, and the Engine need not be asked.
+        return Ok(0);
+    }
+    let engine = shared.engine().await?;
+    let mut removed = 0;
+    for directory in abandoned {
+        if is_wanted(&engine, &directory).await.map_err(cannot_start)? {
+            continue;
+        }
+        tracing::debug!(sandbox = ?directory.sandbox(), "removing what a sandbox left");
+        let overlays = shared.options.overlays.clone();
+        let remains = Remains::find(&engine, &shared.owner, directory, overlays).await;
+        let gone = remains.map_err(cannot_start)?.remove().await;
+        gone.map_err(cannot_remove)?;
+        removed += 1;
+    }
+    removed += reap_without_directory(shared, &engine).await?;
+    Ok(removed)
+}
+
+/// Containers of ours whose directory is gone, which nobody can find any more.
+async fn reap_without_directory(shared: &Shared, engine: &Engine) -> Result<usize, RuntimeError> {
+    let containers = engine.list(&shared.owner_label()).await;
+    let mut removed = 0;
+    for container in containers.map_err(cannot_start)? {
+        let labels = container.labels.unwrap_or_default();
+        let sandbox = labels.get(SANDBOX_LABEL).cloned().and_then(SandboxId::new);
+        let Some(sandbox) = sandbox else { continue };
+        if shared.directory.join(sandbox.as_str()).exists() {
+            continue;
+        }
+        match destroy(shared, sandbox).await {
+            Ok(()) => removed += 1,
+            Err(RuntimeError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a sandbox without an owner is to go on.
+async fn is_wanted(engine: &Engine, directory: &RunDirectory) -> Result<bool, EngineError> {
+    let Some(record) = Record::read(directory.path()) else {
+        return Ok(false);
+    };
+    let Lifetime::KeptAlive { idle_timeout } = record.lifetime else {
+        return Ok(false);
+    };
+    let Some(container) = engine.find(&record.container).await? else {
+        return Ok(false);
+    };
+    let Some(idle_timeout) = idle_timeout else {
+        return Ok(true);
+    };
+    if Condition::of(Some(&container)) != Condition::Running {
+        return Ok(true);
+    }
+    let link = Doorway::find(directory.path()).and_then(|doorway| doorway.open(&record.key));
+    let Ok(link) = link else {
+        return Ok(true);
+    };
+    // One that does not answer may be busy, and is not ours to judge.
+    let info = link.client().server_info().await;
+    Ok(info.map_or(true, |info| info.idle_time < idle_timeout.as_secs_f64()))
+}

@@ -1,0 +1,212 @@
+//! The life of a sandbox: what its handle wishes, what its task does about it.
+//!
+//! The handle ([`Life`]) never ends anything itself. It wishes, or it is dropped, and the task
+//! ([`Keeper`]) that owns processes and directories ends them. So closing twice is nothing
+//! special, dropping does not block, and a future that is dropped half-way takes nothing down
+//! with it.
+
+use std::{future::Future, sync::Arc};
+
+use tokio::{
+    sync::{OwnedRwLockReadGuard, RwLock, watch},
+    task::JoinHandle,
+};
+
+/// What a handle wants of its sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// It runs, and ends with the handle.
+    Run,
+    /// It runs, and goes on when the handle is dropped.
+    Outlive,
+    /// It ends.
+    Close,
+}
+
+/// How a sandbox's task was let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// End everything.
+    Close,
+    /// Nobody is left here, and it shall go on.
+    Leave,
+}
+
+/// The handle's side.
+#[derive(Debug)]
+pub(crate) struct Life {
+    wish: watch::Sender<Wish>,
+    /// Reaches its end when the task has.
+    gone: watch::Receiver<()>,
+    gate: Arc<RwLock<()>>,
+}
+
+/// The task's side.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    wish: watch::Receiver<Wish>,
+    gate: Arc<RwLock<()>>,
+    /// Dropped last.
+    _alive: watch::Sender<()>,
+}
+
+/// The sandbox is closed, or being closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+/// Both sides of a new life.
+pub(crate) fn begin() -> (Life, Keeper) {
+    let (wish, wishes) = watch::channel(Wish::Run);
+    let (alive, gone) = watch::channel(());
+    let gate = Arc::default();
+    let life = Life {
+        wish,
+        gone,
+        gate: Arc::clone(&gate),
+    };
+    let keeper = Keeper {
+        wish: wishes,
+        gate,
+        _alive: alive,
+    };
+    (life, keeper)
+}
+
+impl Life {
+    /// From now on dropping the handle leaves the sandbox running.
+    pub(crate) fn outlive(&self) {
+        self.wish.send_if_modified(|wish| {
+            let changes = *wish == Wish::Run;
+            if changes {
+                *wish = Wish::Outlive;
+            }
+            changes
+        });
+    }
+
+    /// Ends the sandbox and returns when nothing of it is left.
+    pub(crate) async fn close(&self) {
+        self.wish.send_replace(Wish::Close);
+        let mut gone = self.gone.clone();
+        while gone.changed().await.is_ok() {}
+    }
+
+    /// Does work inside the sandbox, in a task of its own: whoever closes waits for the work to
+    /// have been stopped, and cannot wait for a caller who does not poll. Dropping the future
+    /// stops the work.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, Closed>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let pass = self.enter()?;
+        let mut wish = self.wish.subscribe();
+        let task = StopOnDrop(tokio::spawn(async move {
+            let _pass = pass;
+            tokio::select! {
+                biased;
+                _ = wish.wait_for(|wish| *wish == Wish::Close) => Err(Closed),
+                result = work => Ok(result),
+            }
+        }));
+        task.result().await
+    }
+
+    fn enter(&self) -> Result<OwnedRwLockReadGuard<()>, Closed> {
+        if *self.wish.borrow() == Wish::Close {
+            return Err(Closed);
+        }
+        // Refused only when the task waits for everybody to be out.
+        Arc::clone(&self.gate).try_read_owned().map_err(|_| Closed)
+    }
+}
+
+impl Keeper {
+    /// Waits until the sandbox is to be closed or left.
+    pub(crate) async fn farewell(&mut self) -> Farewell {
+        while *self.wish.borrow_and_update() != Wish::Close {
+            if self.wish.changed().await.is_err() {
+                // The handle is gone; what it wished last holds.
+                return match *self.wish.borrow() {
+                    Wish::Run | Wish::Close => Farewell::Close,
+                    Wish::Outlive => Farewell::Leave,
+                };
+            }
+        }
+        Farewell::Close
+    }
+
+    /// Waits until no work is under way inside; none begins any more. To be called when the
+    /// sandbox is being closed, which stops all work.
+    pub(crate) async fn emptied(&self) {
+        drop(self.gate.write().await);
+    }
+}
+
+struct StopOnDrop<T>(JoinHandle<Result<T, Closed>>);
+
+impl<T> StopOnDrop<T> {
+    async fn result(mut self) -> Result<T, Closed> {
+        match (&mut self.0).await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Stopped with the whole async runtime.
+                Err(_) => Err(Closed),
+            },
+        }
+    }
+}
+
+impl<T> Drop for StopOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dropped_handle_closes_or_leaves_as_it_wished() {
+        let (life, mut keeper) = begin();
+        drop(life);
+        assert_eq!(keeper.farewell().await, Farewell::Close);
+
+        let (life, mut keeper) = begin();
+        life.outlive();
+        drop(life);
+        assert_eq!(keeper.farewell().await, Farewell::Leave);
+    }
+
+    #[tokio::test]
+    async fn closing_beats_outliving() {
+        let (life, mut keeper) = begin();
+        let task = tokio::spawn(async move { keeper.farewell().await });
+        life.close().await;
+        life.outlive();
+        assert_eq!(task.await.unwrap(), Farewell::Close);
+        assert_eq!(life.run(async {}).await, Err(Closed));
+    }
+
+    #[tokio::test]
+    async fn work_is_stopped_by_closing_even_when_nobody_polls_it() {
+        let (life, mut keeper) = begin();
+        let task = tokio::spawn(async move {
+            let farewell = keeper.farewell().await;
+            keeper.emptied().await;
+            farewell
+        });
+        let mut work = Box::pin(life.run(std::future::pending::<()>()));
+        let begun = tokio::select! {
+            biased;
+            _ = &mut work => false,
+            () = std::future::ready(()) => true,
+        };
+        assert!(begun);
+        life.close().await;
+        assert_eq!(task.await.unwrap(), Farewell::Close);
+        assert_eq!(work.await, Err(Closed));
+    }
+}

@@ -1,0 +1,159 @@
+//! What is written down of a sandbox, so that another process can find it again.
+//!
+//! It holds the key that opens the executor, and only its user can read it.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+
+use crate::Lifetime;
+
+const NAME: &str = "sandbox.json";
+const VERSION: u64 = 1;
+/// A record is far smaller; whatever is larger is none.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// A sandbox in a container.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The container's id.
+    pub(crate) container: String,
+    pub(crate) key: String,
+    pub(crate) workspace: PathBuf,
+    /// How long an action may take that does not say so itself.
+    pub(crate) timeout: Duration,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) image: String,
+    pub(crate) created: SystemTime,
+    /// What is weaker than it could be.
+    pub(crate) relaxed: Vec<String>,
+}
+
+impl Record {
+    /// Writes it beside and moves it over, so that a reader finds the whole of one.
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        let (kept_alive, idle_timeout) = match self.lifetime {
+            Lifetime::WithUs => (false, None),
+            Lifetime::KeptAlive { idle_timeout } => (true, idle_timeout),
+        };
+        let document = json!({
+            "version": VERSION,
+            "container": self.container,
+            "key": self.key,
+            "workspace": self.workspace.to_string_lossy(),
+            "timeout_ms": milliseconds(self.timeout),
+            "kept_alive": kept_alive,
+            "idle_timeout_ms": idle_timeout.map(milliseconds),
+            "image": self.image,
+            "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
+            "relaxed": self.relaxed,
+        });
+        let draft = directory.join(format!("{NAME}.{:08x}", rand::random::<u32>()));
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
+        file.write_all(document.to_string().as_bytes())?;
+        fs::rename(draft, directory.join(NAME))
+    }
+
+    /// None when there is none, or none that this version can read.
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
+        let mut content = Vec::new();
+        let file = File::open(directory.join(NAME)).ok()?;
+        file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
+        Self::parse(&serde_json::from_slice(&content).ok()?)
+    }
+
+    fn parse(document: &Value) -> Option<Self> {
+        let text = |key: &str| Some(document.get(key)?.as_str()?.to_owned());
+        let number = |key: &str| document.get(key)?.as_u64();
+        if number("version")? != VERSION {
+            return None;
+        }
+        let idle_timeout = number("idle_timeout_ms").map(Duration::from_millis);
+        let relaxed = document.get("relaxed")?.as_array()?;
+        Some(Self {
+            container: text("container")?,
+            key: text("key")?,
+            workspace: text("workspace")?.into(),
+            timeout: Duration::from_millis(number("timeout_ms")?),
+            lifetime: if document.get("kept_alive")?.as_bool()? {
+                Lifetime::KeptAlive { idle_timeout }
+            } else {
+                Lifetime::WithUs
+            },
+            image: text("image")?,
+            created: UNIX_EPOCH + Duration::from_millis(number("created_ms")?),
+            relaxed: relaxed
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Record")
+            .field("container", &self.container)
+            .finish_non_exhaustive()
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            container: "abc".to_owned(),
+            key: "secret".to_owned(),
+            workspace: "/workspace".into(),
+            timeout: Duration::from_secs(120),
+            lifetime: Lifetime::KeptAlive {
+                idle_timeout: Some(Duration::from_millis(1500)),
+            },
+            image: "debian:12".to_owned(),
+            created: UNIX_EPOCH + Duration::from_millis(1_234_567),
+            relaxed: vec!["network: host".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_nobody_else_can() {
+        let directory = tempfile::tempdir().unwrap();
+        record().write(directory.path()).unwrap();
+        record().write(directory.path()).unwrap();
+        assert_eq!(Record::read(directory.path()), Some(record()));
+        let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
+        assert_eq!(entries.len(), 1);
+        let mode = entries[0].metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(!format!("{:?}", record()).contains("secret"));
+    }
+
+    #[test]
+    fn what_is_no_record_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Record::read(directory.path()), None);
+        for content in ["", "{}", "[]", r#"{"version": 2}"#] {
+            fs::write(directory.path().join(NAME), content).unwrap();
+            assert_eq!(Record::read(directory.path()), None, "{content}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What is asked of the Engine: a container that can do as little as possible (DK-1).
+//!
+//! Whatever decides how strong the walls are is written out, also where the Engine's default is
+//! the same: `readback` compares what came of it, and a default may change.
+
+use std::collections::HashMap;
+
+use bollard::models::{
+    ContainerCreateBody, DeviceRequest, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, Mount, MountType, PortBinding, ResourcesUlimits, RestartPolicy,
+    RestartPolicyNameEnum,
+};
+use zareba_executor::{FileScope, Linting};
+
+use crate::{
+    Debugging, DockerOptions, GpuRequest, NetworkChoice, RootMode, Usage,
+    door::SOCKET,
+    engine::ImageFound,
+    extra::{self, ExtraError},
+    plan::{MountedSource, Plan, own_network},
+    ports::Reserved,
+    seccomp::{self, Permissions, SeccompError},
+};
+
+/// Places inside that are ours.
+pub(crate) const PROGRAM: &str = "/.zareba/zareba";
+pub(crate) const DOOR: &str = "/.zareba/door";
+const STATE: &str = "/.zareba/state";
+/// The home directory where the image's own cannot be written to.
+const HOME: &str = "/home/sandbox";
+
+/// Labels by which a container is known (DK-6).
+pub(crate) const OWNER_LABEL: &str = "dev.zareba.owner";
+pub(crate) const SANDBOX_LABEL: &str = "dev.zareba.sandbox";
+pub(crate) const IMAGE_LABEL: &str = "dev.zareba.image";
+
+/// What the executor logs is kept, but not for ever.
+const LOG_BYTES_MAX: &str = "10m";
+const LOG_FILES: &str = "2";
+
+/// Files of `/proc` and `/sys` that nobody inside sees.
+const MASKED: [&str; 13] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    "/sys/fs/selinux",
+];
+/// And those that nobody inside changes.
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+/// Why nothing can be asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    #[error(transparent)]
+    Seccomp(#[from] SeccompError),
+    #[error(transparent)]
+    Extra(#[from] ExtraError),
+}
+
+/// What a request is made of.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) options: &'a DockerOptions,
+    pub(crate) plan: &'a Plan,
+    pub(crate) image: &'a ImageFound,
+    /// The static program, on this machine.
+    pub(crate) program: &'a str,
+    /// The directory of the socket, on this machine.
+    pub(crate) door: &'a str,
+    pub(crate) ports: &'a [Reserved],
+    /// Volumes of the Engine that hold the overlays, in the plan's order.
+    pub(crate) overlays: &'a [String],
+    pub(crate) owner: &'a str,
+}
+
+/// Writes the request.
+pub(crate) fn request(order: &Order<'_>) -> Result<ContainerCreateBody, RequestError> {
+    let plan = order.plan;
+    let labels = [
+        (OWNER_LABEL, order.owner),
+        (SANDBOX_LABEL, plan.id.as_str()),
+        (IMAGE_LABEL, &plan.image),
+    ];
+    let mut body = ContainerCreateBody {
+        image: Some(plan.image.clone()),
+        user: Some(format!("{}:{}", plan.user.uid, plan.user.gid)),
+        env: Some(environment(order)),
+        entrypoint: Some(vec![PROGRAM.to_owned()]),
+        cmd: Some(arguments(order)),
+        working_dir: Some("/".to_owned()),
+        labels: Some(owned(labels)),
+        // The key comes on standard input, and the word `ready` on standard output.
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        stdin_once: Some(true),
+        tty: Some(false),
+        exposed_ports: exposed(order.ports),
+        host_config: Some(host(order)?),
+        ..ContainerCreateBody::default()
+    };
+    extra::apply(&order.options.extra, &mut body)?;
+    Ok(body)
+}
+
+fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
+    let options = order.options;
+    let usage = &options.usage;
+    let is_read_only = options.relaxed.root == RootMode::ReadOnly;
+    let list = |paths: &[&str]| Some(paths.iter().map(|path| (*path).to_owned()).collect());
+    Ok(HostConfig {
+        // Rights
+        privileged: Some(false),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(options.relaxed.capabilities.clone()),
+        security_opt: Some(vec!["no-new-privileges".to_owned(), filter(order)?]),
+        devices: Some(Vec::new()),
+        device_requests: gpu(&options.gpu),
+        masked_paths: list(&MASKED),
+        readonly_paths: list(&READ_ONLY),
+        // Namespaces
+        ipc_mode: Some("private".to_owned()),
+        pid_mode: Some(String::new()),
+        uts_mode: Some(String::new()),
+        userns_mode: Some(String::new()),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        network_mode: Some(network_mode(order)),
+        publish_all_ports: Some(false),
+        port_bindings: bindings(order),
+        extra_hosts: Some(options.extra_hosts.clone()),
+        // Files
+        readonly_rootfs: Some(is_read_only),
+        tmpfs: Some(scratch(order)),
+        mounts: Some(mounts(order)),
+        // Use
+        memory: Some(signed(usage.memory_bytes)),
+        memory_swap: Some(signed(usage.memory_bytes)),
+        nano_cpus: Some(signed(usage.cpu_millis.saturating_mul(1_000_000))),
+        pids_limit: Some(signed(usage.pids)),
+        shm_size: Some(signed(usage.shm_bytes)),
+        ulimits: Some(ulimits(usage)),
+        oom_kill_disable: Some(false),
+        // Life: the executor is the init of the container, so the Engine's is not needed.
+        init: Some(false),
+        auto_remove: Some(false),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("json-file".to_owned()),
+            config: Some(owned([("max-size", LOG_BYTES_MAX), ("max-file", LOG_FILES)])),
+        }),
+        ..HostConfig::default()
+    })
+}
+
+fn filter(order: &Order<'_>) -> Result<String, SeccompError> {
+    let profile = seccomp::profile(Permissions {
+        debugging: order.options.relaxed.debugging == Debugging::Allowed,
+        set_id_files: !order.plan.writes_to_machine(),
+    })?;
+    Ok(format!("seccomp={profile}"))
+}
+
+fn network_mode(order: &Order<'_>) -> String {
+    match &order.options.network {
+        NetworkChoice::Nothing => "none".to_owned(),
+        NetworkChoice::Own(_) => own_network(&order.plan.id),
+        NetworkChoice::Named(name) => name.clone(),
+        NetworkChoice::Host => "host".to_owned(),
+    }
+}
+
+fn arguments(order: &Order<'_>) -> Vec<String> {
+    let mut arguments: Vec<String> = [
+        "executor",
+        "--unix",
+        &format!("{DOOR}/{SOCKET}"),
+        "--working-dir",
+        &order.options.workspace_path.to_string_lossy(),
+        "--state-dir",
+        STATE,
+        "--no-enable-browser",
+        "--key-fd",
+        "0",
+        "--ready-fd",
+        "1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if order.plan.user.uid == 0 {
+        arguments.extend(["--username", "root"].map(str::to_owned));
+    }
+    arguments
+}
+
+/// What the executor itself sees beside the image's own variables. Those for its shells carry a
+/// prefix that it takes off, so that none of them can change how it works.
+fn environment(order: &Order<'_>) -> Vec<String> {
+    let options = order.options;
+    let mut environment = vec![
+        // Nobody else is made or become: the Engine has chosen already.
+        "SU_TO_USER=false".to_owned(),
+        format!(
+            "ZAREBA_SHELL_NO_CHANGE_TIMEOUT={}",
+            order.plan.no_change_timeout.as_secs_f64()
+        ),
+    ];
+    if options.relaxed.root == RootMode::ReadOnly {
+        environment.push(format!("HOME={HOME}"));
+    }
+    if let Some(shell) = &options.shell {
+        environment.push(format!("ZAREBA_SHELL_PROGRAM={}", shell.display()));
+    }
+    let scope = match options.scope {
+        FileScope::WholeFilesystem => "anywhere",
+        FileScope::WorkingDirectory => "workspace",
+    };
+    let linting = match options.linting {
+        Linting::Off => "false",
+        Linting::On => "true",
+    };
+    environment.push(format!("ZAREBA_FILES_SCOPE={scope}"));
+    environment.push(format!("ZAREBA_FILES_AUTO_LINT={linting}"));
+    for port in order.ports {
+        if let Some(variable) = &port.variable {
+            environment.push(format!("ZAREBA_ENV_{variable}={}", port.inside));
+        }
+    }
+    let variables = order.plan.variables.iter();
+    environment.extend(variables.map(|(name, value)| format!("ZAREBA_ENV_{name}={value}")));
+    environment
+}
+
+/// Places that can be written to, each with a bound. The image's own volumes are among them: the
+/// Engine would make them without one.
+fn scratch(order: &Order<'_>) -> HashMap<String, String> {
+    let usage = &order.options.usage;
+    let user = order.plan.user;
+    let bounded = |bytes: u64, mode: &str| {
+        format!(
+            "rw,nosuid,nodev,exec,size={bytes},mode={mode},uid={},gid={}",
+            user.uid, user.gid
+        )
+    };
+    let scratch = bounded(usage.scratch_bytes, "700");
+    let mut places = HashMap::from([(STATE.to_owned(), scratch.clone())]);
+    if order.options.relaxed.root == RootMode::ReadOnly {
+        for place in ["/tmp", "/var/tmp", "/run"] {
+            places.insert(place.to_owned(), bounded(usage.scratch_bytes, "1777"));
+        }
+        places.insert(HOME.to_owned(), scratch.clone());
+    }
+    for volume in &order.image.volumes {
+        places.insert(volume.clone(), scratch.clone());
+    }
+    let workspace = order.options.workspace_path.to_string_lossy().into_owned();
+    match order.plan.workspace {
+        Some(_) => drop(places.remove(&workspace)),
+        None => drop(places.insert(workspace, bounded(usage.workspace_bytes, "755"))),
+    }
+    for volume in &order.plan.volumes {
+        places.remove(&*volume.target.to_string_lossy());
+    }
+    places
+}
+
+fn mounts(order: &Order<'_>) -> Vec<Mount> {
+    let mount = |typ, source: &str, target: &str, read_only| Mount {
+        typ: Some(typ),
+        source: Some(source.to_owned()),
+        target: Some(target.to_owned()),
+        read_only: Some(read_only),
+        ..Mount::default()
+    };
+    let mut mounts = vec![
+        mount(MountType::BIND, order.program, PROGRAM, true),
+        mount(MountType::BIND, order.door, DOOR, false),
+    ];
+    if let Some(workspace) = &order.plan.workspace {
+        let target = order.options.workspace_path.to_string_lossy();
+        let source = workspace.to_string_lossy();
+        mounts.push(mount(MountType::BIND, &source, &target, false));
+    }
+    let mut overlays = order.overlays.iter();
+    for volume in &order.plan.volumes {
+        let target = volume.target.to_string_lossy();
+        let (typ, source) = match &volume.source {
+            MountedSource::Host(path) => (MountType::BIND, path.to_string_lossy().into_owned()),
+            MountedSource::Named(name) => (MountType::VOLUME, name.clone()),
+            MountedSource::Overlay { .. } => {
+                (MountType::VOLUME, overlays.next().cloned().unwrap_or_default())
+            }
+        };
+        mounts.push(mount(typ, &source, &target, volume.read_only));
+    }
+    mounts
+}
+
+fn ulimits(usage: &Usage) -> Vec<ResourcesUlimits> {
+    let mut limits: Vec<ResourcesUlimits> = Vec::new();
+    for limit in &usage.ulimits {
+        limits.retain(|other| other.name.as_ref() != Some(&limit.name));
+        limits.push(ResourcesUlimits {
+            name: Some(limit.name.clone()),
+            soft: Some(limit.soft),
+            hard: Some(limit.hard),
+        });
+    }
+    limits
+}
+
+fn gpu(request: &GpuRequest) -> Option<Vec<DeviceRequest>> {
+    let (count, device_ids) = match request {
+        GpuRequest::None => return Some(Vec::new()),
+        GpuRequest::All => (Some(-1), None),
+        GpuRequest::Devices(ids) => (None, Some(ids.clone())),
+    };
+    Some(vec![DeviceRequest {
+        count,
+        device_ids,
+        capabilities: Some(vec![vec!["gpu".to_owned()]]),
+        ..DeviceRequest::default()
+    }])
+}
+
+fn exposed(ports: &[Reserved]) -> Option<Vec<String>> {
+    (!ports.is_empty()).then(|| ports.iter().map(port_key).collect())
+}
+
+fn bindings(order: &Order<'_>) -> Option<HashMap<String, Option<Vec<PortBinding>>>> {
+    let binding = |port: &Reserved| PortBinding {
+        host_ip: Some(order.options.bind_address.to_string()),
+        host_port: Some(port.outside.map_or_else(String::new, |port| port.to_string())),
+    };
+    let bindings = order.ports.iter();
+    let bindings = bindings.map(|port| (port_key(port), Some(vec![binding(port)])));
+    Some(bindings.collect())
+}
+
+fn port_key(port: &Reserved) -> String {
+    format!("{}/tcp", port.inside)
+}
+
+fn owned<const N: usize>(pairs: [(&str, &str); N]) -> HashMap<String, String> {
+    let pairs = pairs.into_iter();
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The Engine counts with signs.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

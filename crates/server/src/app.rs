@@ -1,0 +1,108 @@
+//! What all handlers share.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Semaphore, watch};
+use zareba_protocol::SessionId;
+use zareba_session::{Session, Sessions};
+
+use crate::{
+    auth::{Authenticator, Principal},
+    error::ApiError,
+    limiter::Limiter,
+    reservations::Reservations,
+    settings::ServerSettings,
+    telemetry::Telemetry,
+    tickets::Tickets,
+};
+
+/// What is left of draining when waiting requests are answered that they must ask again.
+const DRAIN_REST: Duration = Duration::from_secs(1);
+
+/// What all handlers share.
+pub(crate) struct App {
+    pub(crate) settings: ServerSettings,
+    pub(crate) sessions: Sessions,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) tickets: Tickets,
+    pub(crate) telemetry: Telemetry,
+    /// Actions by key.
+    pub(crate) actions: Limiter<String>,
+    pub(crate) reservations: Reservations,
+    /// KiB of large bodies that may still be read at once.
+    pub(crate) large_bodies: Arc<Semaphore>,
+    pub(crate) started: Instant,
+    pub(crate) extensions: Vec<&'static str>,
+    draining: watch::Receiver<bool>,
+}
+
+impl App {
+    pub(crate) fn new(
+        settings: ServerSettings,
+        sessions: Sessions,
+        authenticator: Authenticator,
+        telemetry: Telemetry,
+        extensions: Vec<&'static str>,
+        draining: watch::Receiver<bool>,
+    ) -> Self {
+        let kib = settings.limits.large_bodies_bytes / 1024;
+        Self {
+            sessions,
+            authenticator,
+            tickets: Tickets::new(settings.limits.ticket_life),
+            telemetry,
+            actions: Limiter::new(),
+            reservations: Reservations::default(),
+            large_bodies: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
+            started: Instant::now(),
+            extensions,
+            draining,
+            settings,
+        }
+    }
+
+    /// The one place that decides who sees which session (HS-9): what is somebody else's does
+    /// not exist.
+    pub(crate) async fn session(
+        &self,
+        principal: &Principal,
+        name: &str,
+    ) -> Result<Arc<Session>, ApiError> {
+        let not_found = || ApiError::no_session(name);
+        let id = SessionId::new(name).map_err(|_| not_found())?;
+        let session = self.sessions.get(&id).await?;
+        if principal.may_see(&session.info()) {
+            Ok(session)
+        } else {
+            Err(not_found())
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Ready when the server begins to end.
+    pub(crate) async fn draining(&self) {
+        let mut draining = self.draining.clone();
+        // An error means that the server is gone, which is the same.
+        drop(draining.wait_for(|draining| *draining).await);
+    }
+
+    /// Ready when a request has waited long enough, or the server ends and the client must be
+    /// told before it does.
+    pub(crate) async fn waited(&self, patience: Duration) {
+        let drained = async {
+            self.draining().await;
+            let rest = self.settings.limits.drain.saturating_sub(DRAIN_REST);
+            tokio::time::sleep(rest).await;
+        };
+        tokio::select! {
+            () = tokio::time::sleep(patience.min(self.settings.limits.wait)) => {}
+            () = drained => {}
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Who asks: from headers to a [`Principal`], and what that may do.
+
+use std::{net::IpAddr, sync::Arc};
+
+use http::{HeaderMap, header::AUTHORIZATION};
+use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope};
+use zareba_protocol::SessionId;
+use zareba_session::{Owner, SessionInfo};
+
+use crate::{
+    Keys,
+    error::ApiError,
+    limiter::{Limiter, Rate},
+    telemetry::Telemetry,
+};
+
+/// Wrong keys of one source that are told so; more are told to wait.
+const WRONG_KEYS_PER_SOURCE: Rate = Rate {
+    burst: 20,
+    per_second: 0.5,
+};
+/// The same of everyone.
+const WRONG_KEYS: Rate = Rate {
+    burst: 500,
+    per_second: 20.0,
+};
+/// Headers that may carry a key, in the order in which they are looked at.
+const KEY_HEADERS: [&str; 2] = ["x-api-key", "x-session-api-key"];
+
+/// Whoever asks, once that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Principal {
+    /// The name of the key.
+    pub key: String,
+    /// Whose sessions it is for.
+    pub owner: Owner,
+    /// What it allows.
+    pub scope: KeyScope,
+    /// The only session that it is for.
+    pub session: Option<SessionId>,
+    /// How much may be used.
+    pub quota: KeyQuota,
+    /// When the key ends.
+    pub expires: Option<jiff::Timestamp>,
+}
+
+impl Principal {
+    /// Whether it may know of a session: its own, and everyone's with the scope `admin`.
+    pub fn may_see(&self, session: &SessionInfo) -> bool {
+        let is_meant = self.session.as_ref().is_none_or(|only| *only == session.id);
+        is_meant && (self.scope == KeyScope::Admin || self.owner == session.owner)
+    }
+
+    /// Whether its scope is enough for an access class.
+    pub fn may(&self, access: Access) -> bool {
+        let needed = match access {
+            Access::Public | Access::Capability => return true,
+            Access::Read | Access::ReadOrTicket => KeyScope::Read,
+            Access::Session | Access::SessionOrTicket => KeyScope::Session,
+            Access::Admin => KeyScope::Admin,
+        };
+        self.scope >= needed
+    }
+
+    /// What is about everyone is not for keys of one session.
+    pub(crate) fn require_unbound(&self) -> Result<(), ApiError> {
+        match &self.session {
+            None => Ok(()),
+            Some(session) => Err(ApiError::forbidden(format!(
+                "this key is for the session `{session}` only"
+            ))),
+        }
+    }
+}
+
+impl From<Key> for Principal {
+    fn from(key: Key) -> Self {
+        Self {
+            key: key.id,
+            owner: Owner(key.owner),
+            scope: key.scope,
+            session: key.session,
+            quota: key.quota,
+            expires: key.expires,
+        }
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Denied {
+    /// There is no key, or not a valid one.
+    Unauthorized,
+    /// There were too many wrong ones.
+    TooManyWrong {
+        /// How long to wait.
+        wait: std::time::Duration,
+    },
+    /// Keys cannot be read now.
+    Unavailable,
+}
+
+/// Checks keys. Cloning it gives another handle; extensions use it for routes whose answers to
+/// strangers they must write themselves.
+#[derive(Clone, Debug)]
+pub struct Authenticator {
+    keys: Keys,
+    telemetry: Telemetry,
+    wrong: Arc<Limiter<Option<IpAddr>>>,
+}
+
+impl Authenticator {
+    pub(crate) fn new(keys: Keys, telemetry: Telemetry) -> Self {
+        Self {
+            keys,
+            telemetry,
+            wrong: Arc::new(Limiter::new()),
+        }
+    }
+
+    /// Whoever has the key that a request shows: `Authorization: Bearer`, `X-API-Key` or
+    /// `X-Session-API-Key`. Right keys are let in however many wrong ones there were.
+    ///
+    /// # Errors
+    /// When there is no valid key, or that cannot be known now.
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        source: IpAddr,
+    ) -> Result<Principal, Denied> {
+        let found = match offered(headers) {
+            Some(secret) => self.keys.find(secret).await,
+            None => Ok(None),
+        };
+        match found {
+            Ok(Some(key)) => Ok(key.into()),
+            Ok(None) => Err(self.wrong_key(source)),
+            Err(error) => {
+                tracing::error!(error = crate::error::chain(&error), "cannot read keys");
+                Err(Denied::Unavailable)
+            }
+        }
+    }
+
+    /// Counts a wrong key or ticket and says what its sender is told.
+    pub(crate) fn wrong_key(&self, source: IpAddr) -> Denied {
+        self.telemetry.wrong_key();
+        let of_source = self.wrong.count(Some(source), WRONG_KEYS_PER_SOURCE);
+        let of_all = self.wrong.count(None, WRONG_KEYS);
+        match of_source.and(of_all) {
+            Ok(()) => {
+                tracing::info!(%source, "a request without a valid key");
+                Denied::Unauthorized
+            }
+            Err(wait) => Denied::TooManyWrong { wait },
+        }
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+}
+
+/// A header that comes twice is nobody's key.
+fn offered(headers: &HeaderMap) -> Option<&str> {
+    let single = |name: &str| {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok(),
+            _ => None,
+        }
+    };
+    if headers.contains_key(AUTHORIZATION) {
+        let (scheme, secret) = single(AUTHORIZATION.as_str())?.split_once(' ')?;
+        return scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| secret.trim_start());
+    }
+    let name = KEY_HEADERS
+        .into_iter()
+        .find(|name| headers.contains_key(*name))?;
+    single(name)
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Unauthorized => Self::new(
+                ErrorCode::Unauthorized,
+                "there is no valid key in the request",
+            )
+            .with_hint("send it as `Authorization: Bearer <key>`"),
+            Denied::TooManyWrong { wait } => {
+                let message = "there were too many requests without a valid key";
+                Self::new(ErrorCode::TooManyRequests, message).retry_after(wait)
+            }
+            Denied::Unavailable => Self::new(ErrorCode::LogIoError, "keys cannot be read now"),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! From the words of the API to those of sessions, and back.
+
+use std::path::PathBuf;
+
+use zareba_api as api;
+use zareba_eventlog::{EntryKind, Health};
+use zareba_runtime::{Isolation, Runtime, Support};
+use zareba_session::{
+    Idle, NewSession, Record, Secret, SessionInfo, SessionLimits, SessionState, Setup, event_json,
+};
+
+pub(crate) fn new_session(create: api::CreateSession) -> NewSession {
+    let secrets = create.secrets.into_iter();
+    NewSession {
+        id: create.id,
+        runtime: create.runtime,
+        image: create.image,
+        workspace: create.workspace.map(PathBuf::from),
+        environment: create.environment.into_iter().collect(),
+        secrets: secrets
+            .map(|(name, value)| (name, Secret(value.0)))
+            .collect(),
+        labels: create.labels,
+        no_change_timeout: create.no_change_timeout.map(api::Seconds::duration),
+        timeout: create.timeout.map(api::Seconds::duration),
+        limits: SessionLimits {
+            idle_timeout: create.limits.idle_timeout.map(api::Seconds::duration),
+            when_idle: create.limits.when_idle.map(idle_to),
+            life_max: create.limits.life_max.map(api::Seconds::duration),
+        },
+        setup: match create.setup {
+            api::Setup::Workspace => Setup::Workspace,
+            api::Setup::Nothing => Setup::Nothing,
+        },
+    }
+}
+
+pub(crate) fn session(info: SessionInfo) -> api::Session {
+    api::Session {
+        id: info.id,
+        owner: info.owner.0,
+        runtime: info.runtime,
+        image: info.image,
+        state: state(info.state),
+        status: info.status.as_str().to_owned(),
+        message: info.message,
+        labels: info.labels,
+        workspace: info.workspace,
+        created: info.created,
+        last_active: info.last_active,
+        limits: api::SessionLimits {
+            idle_timeout: info.limits.idle_timeout.map(api::Seconds::from),
+            when_idle: info.limits.when_idle.map(idle_from),
+            life_max: info.limits.life_max.map(api::Seconds::from),
+        },
+        next_event: info.next_event,
+    }
+}
+
+fn state(state: SessionState) -> api::SessionState {
+    match state {
+        SessionState::Starting => api::SessionState::Starting,
+        SessionState::Ready => api::SessionState::Ready,
+        SessionState::Paused => api::SessionState::Paused,
+        SessionState::Failed => api::SessionState::Failed,
+        SessionState::Lost => api::SessionState::Lost,
+        SessionState::Closed => api::SessionState::Closed,
+    }
+}
+
+fn idle_to(idle: api::Idle) -> Idle {
+    match idle {
+        api::Idle::Pause => Idle::Pause,
+        api::Idle::Close => Idle::Close,
+        api::Idle::Stay => Idle::Stay,
+    }
+}
+
+fn idle_from(idle: Idle) -> api::Idle {
+    match idle {
+        Idle::Pause => api::Idle::Pause,
+        Idle::Close => api::Idle::Close,
+        Idle::Stay => api::Idle::Stay,
+    }
+}
+
+pub(crate) fn event(record: &Record) -> api::Event {
+    api::Event {
+        sequence: record.sequence,
+        time: record.time,
+        kind: match record.kind {
+            EntryKind::Action => api::EventKind::Action,
+            EntryKind::Observation => api::EventKind::Observation,
+            EntryKind::Status => api::EventKind::Status,
+            EntryKind::Note => api::EventKind::Note,
+        },
+        cause: record.cause,
+        payload: event_json(record),
+        digest: record.digest.to_string(),
+    }
+}
+
+pub(crate) fn counts<'a>(
+    sessions: impl IntoIterator<Item = &'a SessionInfo>,
+) -> api::SessionCounts {
+    let mut counts = api::SessionCounts::default();
+    for session in sessions {
+        *match session.state {
+            SessionState::Starting => &mut counts.starting,
+            SessionState::Ready => &mut counts.ready,
+            SessionState::Paused => &mut counts.paused,
+            SessionState::Failed => &mut counts.failed,
+            SessionState::Lost => &mut counts.lost,
+            SessionState::Closed => &mut counts.closed,
+        } += 1;
+    }
+    counts
+}
+
+pub(crate) fn log_status(health: &Health) -> api::LogStatus {
+    match health {
+        Health::Durable => api::LogStatus {
+            durable: true,
+            reason: None,
+            waiting: 0,
+        },
+        Health::NotDurable { reason, waiting } => api::LogStatus {
+            durable: false,
+            reason: Some(reason.clone()),
+            waiting: *waiting as u64,
+        },
+    }
+}
+
+pub(crate) fn runtime(name: &str, runtime: &dyn Runtime, default: &str) -> api::RuntimeDescription {
+    let can = runtime.capabilities();
+    api::RuntimeDescription {
+        name: name.to_owned(),
+        is_default: name == default,
+        isolation: match can.isolation {
+            Isolation::None => api::Isolation::None,
+            Isolation::Namespaces => api::Isolation::Namespaces,
+            Isolation::Container => api::Isolation::Container,
+            Isolation::Remote => api::Isolation::Remote,
+        },
+        pause: can.pause == Support::Yes,
+        checkpoint: can.checkpoint == Support::Yes,
+        attach: can.attach == Support::Yes,
+    }
+}

@@ -1,0 +1,236 @@
+//! Errors on their way to the client: a code, a sentence, perhaps a hint.
+
+use std::{error::Error, time::Duration};
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use zareba_api::{ErrorBody, ErrorCode, ErrorDetail};
+use zareba_eventlog::LogError;
+use zareba_protocol::{DecodeError, ErrorClass};
+use zareba_runtime::RuntimeError;
+use zareba_session::SessionError;
+use zareba_wire::serving::BodyError;
+
+/// An error on its way to the client. It travels as an extension of an empty answer, and the
+/// gate, which knows the request's id, writes the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApiError {
+    /// What programs decide by.
+    pub code: ErrorCode,
+    /// A sentence for people: no causes, no paths of this machine.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    /// An error with a code and a sentence.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The same with when to try again.
+    #[must_use]
+    pub fn retry_after(self, after: Duration) -> Self {
+        Self {
+            retry_after: Some(after),
+            ..self
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Forbidden, message)
+    }
+
+    /// One answer for what does not exist and for what is somebody else's.
+    pub(crate) fn no_session(name: &str) -> Self {
+        let shown: String = name.chars().take(64).collect();
+        let message = format!("there is no session `{}`", shown.escape_debug());
+        Self::new(ErrorCode::NotFound, message)
+    }
+
+    pub(crate) fn internal() -> Self {
+        Self::new(ErrorCode::Internal, "the server failed to answer")
+            .with_hint("the server's log says more under this request's id")
+    }
+
+    pub(crate) fn overloaded() -> Self {
+        let message = "the server has too much to do now";
+        Self::new(ErrorCode::Overloaded, message).retry_after(Duration::from_secs(1))
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    pub(crate) fn into_body(self, request_id: &str) -> ErrorBody {
+        ErrorBody {
+            error: ErrorDetail {
+                code: self.code,
+                message: self.message,
+                hint: self.hint,
+                request_id: request_id.to_owned(),
+            },
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        let seconds = match self.retry_after {
+            Some(after) => Some(after.as_secs().max(1)),
+            None if self.status() == StatusCode::SERVICE_UNAVAILABLE => Some(1),
+            None => None,
+        };
+        if let Some(seconds) = seconds {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.code == ErrorCode::Unauthorized {
+            response.headers_mut().insert(
+                http::header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer"),
+            );
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        let message = error.to_string();
+        let code = match error {
+            SessionError::NotFound { session } => return Self::no_session(session.as_str()),
+            SessionError::Runtime(error) => return error.into(),
+            SessionError::Log(error) => return error.into(),
+            SessionError::NoAction { .. } => ErrorCode::NotFound,
+            SessionError::Exists { .. } => ErrorCode::Exists,
+            SessionError::State { .. } => ErrorCode::Conflict,
+            SessionError::KeyReused { .. } => ErrorCode::IdempotencyMismatch,
+            SessionError::TooMany { .. } => ErrorCode::QuotaExceeded,
+            SessionError::Invalid { .. } => ErrorCode::InvalidRequest,
+            SessionError::ShuttingDown => ErrorCode::ShuttingDown,
+            ref other => of_class(other.class()),
+        };
+        Self::new(code, message)
+    }
+}
+
+/// Causes are in the log and not in the answer: they name files and sockets of this machine.
+impl From<RuntimeError> for ApiError {
+    fn from(error: RuntimeError) -> Self {
+        let code = match &error {
+            RuntimeError::Start { .. } => ErrorCode::StartFailed,
+            RuntimeError::Closed { .. } | RuntimeError::Paused { .. } => ErrorCode::Conflict,
+            other => of_class(other.class()),
+        };
+        if code.status() >= 500 {
+            tracing::warn!(
+                error = chain(&error),
+                "a runtime could not do what was asked"
+            );
+        }
+        // What is wrong with an image or a path, the caller must know; it is the cause that says it.
+        let message = match (&error, error.class()) {
+            (RuntimeError::Image { .. } | RuntimeError::Copy { .. }, class)
+                if class != ErrorClass::Internal =>
+            {
+                chain(&error)
+            }
+            _ => error.to_string(),
+        };
+        Self::new(code, message)
+    }
+}
+
+impl From<LogError> for ApiError {
+    fn from(error: LogError) -> Self {
+        let code = match &error {
+            LogError::Full => ErrorCode::LogFull,
+            LogError::Io { .. } | LogError::Open { .. } | LogError::Damaged { .. } => {
+                ErrorCode::LogIoError
+            }
+            LogError::TooLarge { .. } => ErrorCode::LimitExceeded,
+            LogError::Quota { .. } => ErrorCode::QuotaExceeded,
+            LogError::Conflict { .. } | LogError::InUse { .. } => ErrorCode::Conflict,
+            LogError::Closed => ErrorCode::ShuttingDown,
+            other => of_class(other.class()),
+        };
+        if code.status() == 500 {
+            tracing::error!(error = chain(&error), "the event log failed");
+        }
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
+        let code = match error {
+            DecodeError::UnknownAction { .. } => ErrorCode::Unsupported,
+            _ => ErrorCode::InvalidRequest,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let code = match &error {
+            BodyError::TooLarge { .. } => ErrorCode::BodyTooLarge,
+            BodyError::Broken(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                let message = "the body arrives too slowly";
+                return Self::new(ErrorCode::RequestTimeout, message);
+            }
+            BodyError::Broken(_) => ErrorCode::InvalidRequest,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+const fn of_class(class: ErrorClass) -> ErrorCode {
+    match class {
+        ErrorClass::Disconnected => ErrorCode::BackendUnavailable,
+        ErrorClass::NotFound => ErrorCode::NotFound,
+        ErrorClass::Permission => ErrorCode::Forbidden,
+        ErrorClass::Timeout => ErrorCode::Timeout,
+        ErrorClass::Invalid => ErrorCode::InvalidRequest,
+        ErrorClass::Busy => ErrorCode::Conflict,
+        ErrorClass::Unsupported => ErrorCode::Unsupported,
+        ErrorClass::Internal => ErrorCode::Internal,
+    }
+}
+
+/// An error with its causes, for the log.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,133 @@
+//! Running actions, and asking what came of them.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{extract::State, response::Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
+use zareba_api::{ActionAccepted, AnswerQuery, ErrorCode, IDEMPOTENCY_KEY, RunQuery};
+use zareba_eventlog::EntryKind;
+use zareba_protocol::ActionEvent;
+use zareba_session::{ActionRequest, IdempotencyKey, Session, SessionError, event_json};
+
+use super::json;
+use crate::{
+    app::App,
+    auth::Principal,
+    error::ApiError,
+    limiter::Rate,
+    request::{LargeJson, Place, Query},
+};
+
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+    Query(query): Query<RunQuery>,
+    headers: HeaderMap,
+    LargeJson(action): LargeJson,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    count(&app, &principal)?;
+    let request = ActionRequest {
+        action: ActionEvent::from_value(action)?,
+        key: idempotency_key(&headers)?,
+    };
+    let submitted = session.submit(request).await.inspect_err(|_| {
+        app.telemetry.action("refused");
+    })?;
+    let number = submitted.sequence;
+    if !query.wait {
+        app.telemetry.action("accepted");
+        return Ok(accepted(&session, number));
+    }
+    let response = wait_for(&app, &session, number, app.settings.limits.wait).await?;
+    app.telemetry.action(match response.status() {
+        StatusCode::OK => "answered",
+        _ => "accepted",
+    });
+    Ok(response)
+}
+
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place((session, number)): Place<(String, u64)>,
+    Query(query): Query<AnswerQuery>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    let patience = query
+        .wait
+        .map_or(Duration::ZERO, zareba_api::Seconds::duration);
+    wait_for(&app, &session, number, patience).await
+}
+
+/// The observation, or 202 when the wait gets too long.
+async fn wait_for(
+    app: &App,
+    session: &Session,
+    number: u64,
+    patience: Duration,
+) -> Result<Response, ApiError> {
+    if patience.is_zero() {
+        return answer_now(app, session, number).await;
+    }
+    tokio::select! {
+        biased;
+        answer = session.answer(number) => Ok(json(StatusCode::OK, &event_json(&*answer?))),
+        () = app.waited(patience) => Ok(accepted(session, number)),
+    }
+}
+
+/// What the log has by now.
+async fn answer_now(app: &App, session: &Session, number: u64) -> Result<Response, ApiError> {
+    let store = app.sessions.log().store();
+    if let Some(record) = store.answer(session.id().clone(), number).await? {
+        return Ok(json(StatusCode::OK, &event_json(&record)));
+    }
+    let asked = store.read(session.id().clone(), number, 1).await?;
+    if asked.first().map(|record| record.kind) != Some(EntryKind::Action) {
+        let (session, sequence) = (session.id().clone(), number);
+        return Err(SessionError::NoAction { session, sequence }.into());
+    }
+    Ok(accepted(session, number))
+}
+
+fn accepted(session: &Session, action: u64) -> Response {
+    let accepted = ActionAccepted {
+        session: session.id().clone(),
+        action,
+    };
+    let mut response = json(StatusCode::ACCEPTED, &accepted);
+    let place = format!("/v1/sessions/{}/actions/{action}", session.id());
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
+}
+
+fn count(app: &App, principal: &Principal) -> Result<(), ApiError> {
+    let Some(limit) = principal.quota.actions_per_minute else {
+        return Ok(());
+    };
+    let counted = app
+        .actions
+        .count(principal.key.clone(), Rate::per_minute(limit));
+    counted.map_err(|wait| {
+        let message = format!("this key allows {limit} actions in a minute");
+        ApiError::new(ErrorCode::TooManyRequests, message).retry_after(wait)
+    })
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let invalid = |problem: &str| ApiError::invalid(format!("`Idempotency-Key`: {problem}"));
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(invalid("there is more than one")),
+        (Some(value), None) => {
+            let text = value.to_str().unwrap_or_default();
+            let key = IdempotencyKey::new(text);
+            key.map(Some).map_err(|error| invalid(&error.to_string()))
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Making, finding and ending sessions.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
+use http::{
+    HeaderValue, StatusCode,
+    header::{LOCATION, RETRY_AFTER},
+};
+use zareba_api::{
+    CreateQuery, CreateSession, DeleteQuery, ErrorCode, KeyScope, PageQuery, SessionPage,
+};
+use zareba_protocol::SessionId;
+use zareba_session::{Session, SessionError};
+
+use super::json;
+use crate::{
+    app::App,
+    auth::Principal,
+    convert,
+    error::ApiError,
+    request::{Json, Place, Query},
+    reservations::Reservation,
+};
+
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Query(query): Query<CreateQuery>,
+    Json(mut create): Json<CreateSession>,
+) -> Result<Response, ApiError> {
+    principal.require_unbound()?;
+    // Known beforehand, so that the session can be named when the wait for it gets too long.
+    let id = match create.id.take() {
+        Some(id) => id,
+        None => random_id()?,
+    };
+    create.id = Some(id.clone());
+    let _reserved = reserve(&app, &principal, &id).await?;
+    let new = convert::new_session(create);
+    let owner = principal.owner.clone();
+    if !query.wait {
+        let session = app.sessions.create(new, owner).await?;
+        return Ok(created(StatusCode::ACCEPTED, &session));
+    }
+    let waited = app.waited(app.settings.limits.wait);
+    let creating = {
+        let sessions = app.sessions.clone();
+        // In a task of its own: a client that goes away has still asked for it.
+        tokio::spawn(async move { sessions.create_ready(new, owner).await })
+    };
+    tokio::select! {
+        made = creating => {
+            let session = made.map_err(|_| ApiError::internal())??;
+            Ok(created(StatusCode::CREATED, &session))
+        }
+        () = waited => {
+            let session = app.sessions.get(&id).await?;
+            Ok(created(StatusCode::ACCEPTED, &session))
+        }
+    }
+}
+
+fn random_id() -> Result<SessionId, ApiError> {
+    let name = format!("{:032x}", rand::random::<u128>());
+    SessionId::new(name).map_err(|_| ApiError::internal())
+}
+
+/// Keeps a place under the quota of the key, if it has one, until the session is counted by its
+/// own record.
+async fn reserve(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &SessionId,
+) -> Result<Option<Reservation>, ApiError> {
+    let Some(limit) = principal.quota.sessions else {
+        return Ok(None);
+    };
+    let reserved = app
+        .reservations
+        .take(&app.sessions, &principal.owner, id, limit)
+        .await;
+    match reserved {
+        Some(reservation) => Ok(Some(reservation)),
+        None => {
+            let message = format!("this key allows {limit} sessions at once");
+            Err(ApiError::new(ErrorCode::QuotaExceeded, message).with_hint("close one first"))
+        }
+    }
+}
+
+fn created(status: StatusCode, session: &Session) -> Response {
+    let mut response = json(status, &convert::session(session.info()));
+    let place = format!("/v1/sessions/{}", session.id());
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    if status == StatusCode::ACCEPTED {
+        let seconds = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    response
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, ApiError> {
+    let most = app.settings.limits.page_items;
+    let limit = query.limit.unwrap_or(most).clamp(1, most);
+    let sessions = match &principal.session {
+        Some(only) => match app.session(&principal, only.as_str()).await {
+            Ok(session) => vec![session.info()],
+            Err(_) => Vec::new(),
+        },
+        None => {
+            let owner = (principal.scope != KeyScope::Admin).then_some(&principal.owner);
+            let after = query.after.as_ref();
+            // One more says whether there is another page.
+            app.sessions.list(owner, after, limit + 1).await
+        }
+    };
+    let has_more = sessions.len() > limit;
+    let mut sessions: Vec<_> = sessions.into_iter().map(convert::session).collect();
+    sessions.truncate(limit);
+    let last = sessions.last().map(|session| session.id.clone());
+    let next = last.filter(|_| has_more);
+    Ok(json(StatusCode::OK, &SessionPage { sessions, next }))
+}
+
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    Ok(shown(&session))
+}
+
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+    Query(query): Query<DeleteQuery>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    if query.purge {
+        principal.require_unbound()?;
+        app.authenticator
+            .keys()
+            .remove_of_session(session.id())
+            .await?;
+        app.sessions.remove(session.id()).await?;
+    } else {
+        session.close().await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn pause(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    session.pause().await?;
+    Ok(shown(&session))
+}
+
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    session.resume().await?;
+    Ok(shown(&session))
+}
+
+pub(super) async fn keep_alive(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    session.keep_alive();
+    Ok(shown(&session))
+}
+
+pub(super) async fn inspect(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    let sandbox = session.sandbox().await?;
+    let found = sandbox.inspect().await.map_err(SessionError::from)?;
+    Ok(json(StatusCode::OK, &found))
+}
+
+fn shown(session: &Session) -> Response {
+    json(StatusCode::OK, &convert::session(session.info()))
+}

@@ -1,0 +1,42 @@
+//! The control plane: sessions over HTTP, with keys, streams and limits.
+//!
+//! A request passes, in this order: the accept loop of `zareba-wire` (how many connections, how
+//! long), [`gate`](self) (request id, host, origin, overload, the net under panics), the route's
+//! own check of who asks (`routes`, `auth`), and a handler, which translates and delegates to a
+//! `Session`. Routes exist only as rows of `zareba-api`'s table, each with its access class.
+//! Errors travel as values to the gate, which writes the one error body.
+//!
+//! Start reading at [`Server`]; [`Keys`] and [`Extension`] are the other two doors.
+#![deny(missing_docs)]
+
+mod extension;
+mod keys;
+mod server;
+mod settings;
+
+mod app;
+mod auth;
+mod error;
+mod gate;
+mod limiter;
+mod names;
+mod request;
+mod reservations;
+mod routes;
+mod telemetry;
+mod tickets;
+mod tls;
+mod websocket;
+
+mod convert;
+mod events;
+mod handlers;
+
+pub use auth::{Authenticator, Denied, Principal};
+pub use error::ApiError;
+pub use extension::Extension;
+pub use keys::{KeyError, Keys};
+pub use server::{BindError, Server};
+pub use settings::{Limits, Listen, ServerSettings, TlsFiles, Transport};
+pub use tls::TlsError;
+pub use zareba_api::{Access, CreateKey, CreatedKey, Key, KeyQuota, KeyScope};

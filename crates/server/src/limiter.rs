@@ -1,0 +1,142 @@
+//! How often something may happen: a bucket of tokens per name, and one for all.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Names that are remembered; beyond these, those with a full bucket are forgotten.
+const NAMES_MAX: usize = 4096;
+
+/// How often something may happen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rate {
+    /// How often at once.
+    pub(crate) burst: u32,
+    /// How often in a second over time.
+    pub(crate) per_second: f64,
+}
+
+impl Rate {
+    /// So often in a minute, all of them at once if need be.
+    pub(crate) fn per_minute(times: u32) -> Self {
+        Self {
+            burst: times,
+            per_second: f64::from(times) / 60.0,
+        }
+    }
+}
+
+/// A bucket that fills by itself.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+impl Bucket {
+    fn full(rate: Rate, now: Instant) -> Self {
+        Self {
+            tokens: f64::from(rate.burst),
+            filled: now,
+        }
+    }
+
+    fn fill(&mut self, rate: Rate, now: Instant) {
+        let earned = now.duration_since(self.filled).as_secs_f64() * rate.per_second;
+        self.tokens = (self.tokens + earned).min(f64::from(rate.burst));
+        self.filled = now;
+    }
+
+    /// Takes a token, or says how long there will be none.
+    fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
+        self.fill(rate, now);
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        let wait = (1.0 - self.tokens) / rate.per_second;
+        Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX))
+    }
+}
+
+/// Buckets by name.
+#[derive(Debug)]
+pub(crate) struct Limiter<N> {
+    buckets: Mutex<HashMap<N, (Rate, Bucket)>>,
+}
+
+impl<N: Eq + Hash> Limiter<N> {
+    pub(crate) fn new() -> Self {
+        Self {
+            buckets: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Counts one of `name`'s.
+    ///
+    /// # Errors
+    /// How long it is too many.
+    pub(crate) fn count(&self, name: N, rate: Rate) -> Result<(), Duration> {
+        self.count_at(name, rate, Instant::now())
+    }
+
+    fn count_at(&self, name: N, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= NAMES_MAX && !buckets.contains_key(&name) {
+            buckets.retain(|_, (rate, bucket)| {
+                bucket.fill(*rate, now);
+                bucket.tokens < f64::from(rate.burst)
+            });
+            if buckets.len() >= NAMES_MAX {
+                // So many at once are no single source; the bucket for all still counts them.
+                return Ok(());
+            }
+        }
+        let (known, bucket) = buckets
+            .entry(name)
+            .or_insert_with(|| (rate, Bucket::full(rate, now)));
+        *known = rate;
+        bucket.take(rate, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate {
+        burst: 2,
+        per_second: 0.5,
+    };
+
+    #[test]
+    fn a_burst_is_followed_by_the_rate() {
+        let limiter = Limiter::new();
+        let start = Instant::now();
+        let count = |seconds| {
+            let now = start + Duration::from_secs(seconds);
+            limiter.count_at("a", RATE, now)
+        };
+        assert_eq!(count(0), Ok(()));
+        assert_eq!(count(0), Ok(()));
+        assert_eq!(count(0), Err(Duration::from_secs(2)));
+        assert_eq!(count(2), Ok(()));
+        assert!(count(2).is_err());
+        assert_eq!(limiter.count_at("b", RATE, start), Ok(()));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let limiter = Limiter::new();
+        let start = Instant::now();
+        for name in 0..2 * NAMES_MAX {
+            let _ = limiter.count_at(name, RATE, start);
+        }
+        let later = start + Duration::from_secs(60);
+        let _ = limiter.count_at(usize::MAX, RATE, later);
+        assert_eq!(limiter.buckets.lock().unwrap().len(), 1);
+    }
+}

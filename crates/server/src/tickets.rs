@@ -1,0 +1,74 @@
+//! Tickets: what stands for a key in the address of one stream, once and for a short time.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rand::RngExt as _;
+use sha2::{Digest as _, Sha256};
+use zareba_protocol::SessionId;
+
+use crate::auth::Principal;
+
+/// Tickets that are valid at once, of everyone and of one key.
+const TICKETS_MAX: usize = 4096;
+const KEY_TICKETS_MAX: usize = 256;
+
+/// The tickets that are valid now, by the digest of their text.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    life: Duration,
+    issued: Mutex<HashMap<[u8; 32], Issued>>,
+}
+
+#[derive(Debug)]
+struct Issued {
+    principal: Principal,
+    session: SessionId,
+    expires: Instant,
+}
+
+impl Tickets {
+    pub(crate) fn new(life: Duration) -> Self {
+        Self {
+            life,
+            issued: Mutex::default(),
+        }
+    }
+
+    /// Makes one, unless there are too many.
+    pub(crate) fn issue(&self, principal: &Principal, session: &SessionId) -> Option<String> {
+        let now = Instant::now();
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.retain(|_, ticket| now < ticket.expires);
+        let of_key = |ticket: &&Issued| ticket.principal.key == principal.key;
+        if issued.len() >= TICKETS_MAX || issued.values().filter(of_key).count() >= KEY_TICKETS_MAX
+        {
+            return None;
+        }
+        let mut bytes = [0_u8; 32];
+        rand::rng().fill(&mut bytes[..]);
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let ticket = Issued {
+            principal: principal.clone(),
+            session: session.clone(),
+            expires: now + self.life,
+        };
+        issued.insert(Sha256::digest(text.as_bytes()).into(), ticket);
+        Some(text)
+    }
+
+    /// Takes one, which is gone then. It opens streams of its session and nothing else.
+    pub(crate) fn redeem(&self, text: &str) -> Option<Principal> {
+        let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticket = issued.remove(&digest)?;
+        let principal = Principal {
+            session: Some(ticket.session),
+            ..ticket.principal
+        };
+        (Instant::now() < ticket.expires).then_some(principal)
+    }
+}

@@ -1,0 +1,160 @@
+//! A server on a port of its own, with a log and a runtime in a directory of its own.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::oneshot, task::JoinHandle};
+use zareba_eventlog::{Durability, EventLog};
+use zareba_executor::{FileScope, Linting};
+use zareba_runtime::Runtime;
+use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
+use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport};
+use zareba_session::{AllowAll, Idle, Sessions, SessionsOptions};
+
+use crate::http::{Request, Response};
+
+/// A running server.
+pub(crate) struct Site {
+    pub(crate) address: SocketAddr,
+    /// A key that may do everything.
+    pub(crate) admin: String,
+    pub(crate) keys: Keys,
+    pub(crate) sessions: Sessions,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+    state: Arc<TempDir>,
+}
+
+impl Site {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(change: impl FnOnce(&mut ServerSettings)) -> Self {
+        Self::start_extended(change, None).await
+    }
+
+    pub(crate) async fn start_extended(
+        change: impl FnOnce(&mut ServerSettings),
+        extension: Option<Extension>,
+    ) -> Self {
+        let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
+        let sessions = sessions_in(&state).await;
+        let mut settings = ServerSettings::new(Listen::Tcp {
+            address: ([127, 0, 0, 1], 0).into(),
+            transport: Transport::Plain,
+        });
+        change(&mut settings);
+        let mut server = Server::bind(settings, sessions.clone()).await.unwrap();
+        if let Some(extension) = extension {
+            server = server.with_extension(extension);
+        }
+        let address = server.local_address().unwrap();
+        let admin = server.first_key().unwrap().secret.0.clone();
+        let keys = server.keys().clone();
+        let (shutdown, told) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(async {
+            let _ = told.await;
+        }));
+        Self {
+            address,
+            admin,
+            keys,
+            sessions,
+            shutdown: Some(shutdown),
+            serving,
+            state: Arc::new(state),
+        }
+    }
+
+    /// Tells the server to end, without waiting.
+    pub(crate) fn shut_down(&mut self) {
+        drop(self.shutdown.take());
+    }
+
+    /// Ends everything in order.
+    pub(crate) async fn stop(mut self) {
+        self.shut_down();
+        (&mut self.serving).await.unwrap();
+        for session in self.sessions.list(None, None, usize::MAX).await {
+            let session = self.sessions.get(&session.id).await.unwrap();
+            session.close().await.unwrap();
+        }
+        self.sessions.shut_down(Duration::from_secs(5)).await;
+        self.sessions.log().store().close().await.unwrap();
+        drop(self.state);
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> Response {
+        request.send(self.address).await
+    }
+
+    /// As the administrator.
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.send(Request::get(path).key(&self.admin)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Response {
+        self.send(Request::post(path, body).key(&self.admin)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Response {
+        self.send(Request::new("DELETE", path).key(&self.admin))
+            .await
+    }
+
+    /// A key as the API makes it.
+    pub(crate) async fn key(&self, new: Value) -> String {
+        let created = self.post("/v1/keys", &new).await.expect(201);
+        created["secret"].as_str().unwrap().to_owned()
+    }
+
+    /// A ready session of the administrator's.
+    pub(crate) async fn session(&self) -> String {
+        let session = self.post("/v1/sessions", &json!({})).await.expect(201);
+        session["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs a command as the administrator.
+    pub(crate) async fn run(&self, session: &str, command: &str) -> Value {
+        let path = format!("/v1/sessions/{session}/actions");
+        self.post(&path, &run(command)).await.expect(200)
+    }
+}
+
+/// The action that runs a command.
+pub(crate) fn run(command: &str) -> Value {
+    json!({ "action": "run", "args": { "command": command } })
+}
+
+async fn sessions_in(state: &TempDir) -> Sessions {
+    let log = EventLog::open_file(&state.path().join("events.db"), Durability::Process)
+        .await
+        .unwrap();
+    let home = state.path().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let environment = std::env::vars_os().filter(|(name, _)| name != "HOME");
+    let cli: Arc<dyn Runtime> = Arc::new(CliRuntime::new(NativeOptions {
+        state_dir: state.path().to_owned(),
+        images: state.path().join("images"),
+        environment: environment.chain([("HOME".into(), home.into())]).collect(),
+        shell: None,
+        scope: FileScope::WholeFilesystem,
+        linting: Linting::Off,
+        variables: VariableStore::DefaultShell,
+    }));
+    let options = SessionsOptions {
+        runtimes: BTreeMap::from([("cli".to_owned(), cli)]),
+        default_runtime: "cli".to_owned(),
+        guard: Arc::new(AllowAll),
+        idle_timeout: Duration::from_secs(3600),
+        when_idle: Idle::Stay,
+        life_max: None,
+        no_change_timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(60),
+        sessions_max: 100,
+        owner_sessions_max: 50,
+    };
+    Sessions::start(log, options).await.unwrap().0
+}

@@ -1,0 +1,373 @@
+//! [`Conductor`]: what a session is made of, and how it changes.
+//!
+//! Handles share it, and so do the tasks that it owns: one per action, one that starts it, one
+//! that listens to its sandbox. Nothing here knows what an action means.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Map;
+use tokio::{
+    sync::{Mutex as Exclusive, RwLock, watch},
+    time::Instant,
+};
+use zareba_eventlog::{Entry, EventLog, Expected, LogError, Patience};
+use zareba_protocol::{RuntimeStatus, SessionId};
+use zareba_runtime::{Runtime, Sandbox, SandboxId};
+
+use crate::{
+    Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions, Terminals,
+    document::{self, SessionDocument},
+    event,
+    live::Live,
+    mask::Mask,
+    pending::Pending,
+    turns::Turns,
+};
+
+/// What all sessions of a server share.
+pub(crate) struct Common {
+    pub(crate) options: Arc<SessionsOptions>,
+    pub(crate) log: EventLog,
+    pub(crate) ending: watch::Sender<Ending>,
+}
+
+/// How far the server is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    /// It is not.
+    No,
+    /// It takes nothing new.
+    Draining,
+    /// It waits for nothing: what is under way is left to its sandbox.
+    LettingGo,
+}
+
+/// What never changes about a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) owner: Owner,
+    pub(crate) runtime: String,
+    pub(crate) image: Option<String>,
+    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) created: Timestamp,
+    pub(crate) limits: SessionLimits,
+    pub(crate) secret_names: Vec<String>,
+}
+
+/// One session.
+pub(crate) struct Conductor {
+    pub(crate) id: SessionId,
+    pub(crate) common: Arc<Common>,
+    pub(crate) live: Weak<Live>,
+    pub(crate) facts: Facts,
+    pub(crate) mask: Mask,
+    pub(crate) terminals: Terminals,
+    pub(crate) pending: Pending,
+    pub(crate) turns: Turns,
+    /// Read while an action is handed over, written while the sandbox changes.
+    pub(crate) gate: RwLock<()>,
+    /// Somebody wants it to end.
+    pub(crate) closing: watch::Sender<bool>,
+    /// Actions of an earlier server are handed over.
+    pub(crate) recovered: watch::Sender<bool>,
+    /// How many use it now.
+    pub(crate) users: watch::Sender<usize>,
+    /// Why it could not be started, until somebody has been told.
+    pub(crate) failure: Mutex<Option<SessionError>>,
+    pub(crate) state: watch::Sender<SessionState>,
+    now: Mutex<Now>,
+    /// The version of its document.
+    document: Exclusive<u64>,
+    next_event: watch::Receiver<u64>,
+    ends: Option<Instant>,
+}
+
+/// What changes about a session.
+struct Now {
+    status: RuntimeStatus,
+    message: String,
+    directory: String,
+    last_active: Timestamp,
+    last_used: Instant,
+    /// The timer has done what was due, and looks again then.
+    not_due_before: Option<Instant>,
+    sandbox: Option<Arc<dyn Sandbox>>,
+}
+
+/// A session as it is made or found.
+pub(crate) struct Beginning {
+    pub(crate) id: SessionId,
+    pub(crate) document: SessionDocument,
+    pub(crate) version: u64,
+    pub(crate) mask: Mask,
+}
+
+/// Counts as use as long as it is held.
+pub(crate) struct InUse(Arc<Conductor>);
+
+impl Conductor {
+    /// Takes up a session that is written down, or is just about to be.
+    pub(crate) async fn new(
+        beginning: Beginning,
+        common: Arc<Common>,
+        live: Weak<Live>,
+    ) -> Result<Self, LogError> {
+        let Beginning {
+            id,
+            document,
+            version,
+            mask,
+        } = beginning;
+        let next_event = common.log.store().end(id.clone()).await?;
+        let life_max = document.limits.life_max.or(common.options.life_max);
+        let ends = life_max.and_then(|life| deadline(document.created, life));
+        let now = Now {
+            status: document.status,
+            message: document.message,
+            directory: document.directory,
+            last_active: document.last_active,
+            last_used: Instant::now(),
+            not_due_before: None,
+            sandbox: None,
+        };
+        Ok(Self {
+            id,
+            live,
+            terminals: Terminals::new(mask.clone()),
+            mask,
+            facts: Facts {
+                owner: document.owner,
+                runtime: document.runtime,
+                image: document.image,
+                workspace: document.workspace,
+                labels: document.labels,
+                created: document.created,
+                limits: document.limits,
+                secret_names: document.secret_names,
+            },
+            pending: Pending::default(),
+            turns: Turns::default(),
+            gate: RwLock::new(()),
+            closing: watch::Sender::new(false),
+            recovered: watch::Sender::new(true),
+            users: watch::Sender::new(0),
+            failure: Mutex::new(None),
+            state: watch::Sender::new(document.state),
+            now: Mutex::new(now),
+            document: Exclusive::new(version),
+            next_event,
+            ends,
+            common,
+        })
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        *self.state.borrow()
+    }
+
+    pub(crate) fn info(&self) -> SessionInfo {
+        let now = self.now();
+        SessionInfo {
+            id: self.id.clone(),
+            owner: self.facts.owner.clone(),
+            runtime: self.facts.runtime.clone(),
+            image: self.facts.image.clone(),
+            state: self.state(),
+            status: now.status,
+            message: now.message.clone(),
+            labels: self.facts.labels.clone(),
+            workspace: now.directory.clone(),
+            created: self.facts.created,
+            last_active: now.last_active,
+            limits: self.facts.limits,
+            next_event: *self.next_event.borrow(),
+        }
+    }
+
+    /// The runtime that it runs in, as long as the server has one of that name.
+    pub(crate) fn runtime(&self) -> Option<Arc<dyn Runtime>> {
+        let runtimes = &self.common.options.runtimes;
+        runtimes.get(&self.facts.runtime).cloned()
+    }
+
+    /// Its sandbox's name, which is its own.
+    pub(crate) fn sandbox_id(&self) -> Result<SandboxId, SessionError> {
+        let name = self.id.as_str();
+        SandboxId::new(name).ok_or_else(|| SessionError::Invalid {
+            message: format!("`{name}` cannot name a sandbox"),
+        })
+    }
+
+    pub(crate) fn sandbox(&self) -> Option<Arc<dyn Sandbox>> {
+        self.now().sandbox.clone()
+    }
+
+    /// Takes a sandbox, which says where to work.
+    pub(crate) fn set_sandbox(&self, sandbox: Arc<dyn Sandbox>) {
+        let directory = sandbox.workspace().to_string_lossy().into_owned();
+        let mut now = self.now();
+        now.directory = directory;
+        now.sandbox = Some(sandbox);
+    }
+
+    /// Lets go of the sandbox.
+    pub(crate) fn take_sandbox(&self) -> Option<Arc<dyn Sandbox>> {
+        self.now().sandbox.take()
+    }
+
+    /// It is being used now.
+    pub(crate) fn touch(&self) {
+        let mut now = self.now();
+        now.last_active = Timestamp::now();
+        now.last_used = Instant::now();
+    }
+
+    /// It is being used until the value is dropped.
+    pub(crate) fn begin_use(self: &Arc<Self>) -> InUse {
+        self.touch();
+        self.users.send_modify(|users| *users += 1);
+        InUse(Arc::clone(self))
+    }
+
+    /// When it will have been idle for too long, and what is to be done then.
+    pub(crate) fn idle_at(&self) -> Option<(Instant, Idle)> {
+        let options = &self.common.options;
+        let limits = &self.facts.limits;
+        let what = limits.when_idle.unwrap_or(options.when_idle);
+        let timeout = limits.idle_timeout.unwrap_or(options.idle_timeout);
+        let since = match *self.users.borrow() {
+            0 => self.now().last_used,
+            _ => Instant::now(),
+        };
+        let at = since.checked_add(timeout)?;
+        (what != Idle::Stay).then_some((at, what))
+    }
+
+    /// When it ends, used or not.
+    pub(crate) fn ends_at(&self) -> Option<Instant> {
+        self.ends
+    }
+
+    pub(crate) fn not_due_before(&self) -> Option<Instant> {
+        self.now().not_due_before
+    }
+
+    pub(crate) fn set_not_due_before(&self, at: Instant) {
+        self.now().not_due_before = Some(at);
+    }
+
+    /// Takes a state and writes it down.
+    pub(crate) async fn become_state(&self, state: SessionState) -> Result<(), LogError> {
+        self.state.send_replace(state);
+        let written = self.write_down().await;
+        if let Some(live) = self.live.upgrade() {
+            match state {
+                SessionState::Failed | SessionState::Lost | SessionState::Closed => {
+                    live.remove(&self.id);
+                }
+                // From now on it can be idle.
+                SessionState::Ready => live.changed.notify_one(),
+                SessionState::Starting | SessionState::Paused => {}
+            }
+        }
+        written
+    }
+
+    /// Writes down how it is now.
+    pub(crate) async fn write_down(&self) -> Result<(), LogError> {
+        let mut version = self.document.lock().await;
+        let value = self.to_document().to_value()?;
+        let (store, name) = (self.common.log.store(), document::name(&self.id));
+        let written = store.put(name, value, Expected::Version(*version)).await?;
+        *version = written.version;
+        Ok(())
+    }
+
+    /// Takes a status, and records it.
+    pub(crate) async fn record_status(&self, status: RuntimeStatus, message: &str) {
+        {
+            let mut now = self.now();
+            now.status = status;
+            now.message = self.mask.text(message).into_owned();
+        }
+        let entry = event::status_entry(status, message, self.state(), &self.mask);
+        self.record_aside(entry).await;
+    }
+
+    /// Records something about the session itself.
+    pub(crate) async fn record_note(&self, note: &str) {
+        self.record_aside(event::note_entry(None, note, Map::new()))
+            .await;
+    }
+
+    /// Records what nobody waits for. When that fails, the log of the program is told.
+    pub(crate) async fn record_aside(&self, entry: Entry) {
+        let store = self.common.log.store();
+        let recorded = store.append(self.id.clone(), entry, Patience::Kept).await;
+        if let Err(error) = recorded {
+            tracing::error!(session = %self.id, %error, "cannot record an event");
+        }
+    }
+
+    pub(crate) fn wrong_state(&self, deed: &'static str) -> SessionError {
+        SessionError::State {
+            session: self.id.clone(),
+            deed,
+            state: self.state(),
+        }
+    }
+
+    fn to_document(&self) -> SessionDocument {
+        let (now, facts) = (self.now(), &self.facts);
+        SessionDocument {
+            owner: facts.owner.clone(),
+            runtime: facts.runtime.clone(),
+            image: facts.image.clone(),
+            workspace: facts.workspace.clone(),
+            directory: now.directory.clone(),
+            labels: facts.labels.clone(),
+            created: facts.created,
+            last_active: now.last_active,
+            limits: facts.limits,
+            state: self.state(),
+            status: now.status,
+            message: now.message.clone(),
+            secret_names: facts.secret_names.clone(),
+        }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Conductor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Conductor")
+            .field("id", &self.id)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.users.send_modify(|users| *users -= 1);
+    }
+}
+
+/// When a life ends that began at a time of the wall's clock. Only the age at the start of this
+/// server is taken from that clock: from then on it may jump as it likes.
+fn deadline(created: Timestamp, life: Duration) -> Option<Instant> {
+    let age = Duration::try_from(Timestamp::now().duration_since(created)).unwrap_or_default();
+    Instant::now().checked_add(life.saturating_sub(age))
+}

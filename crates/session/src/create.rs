@@ -1,0 +1,138 @@
+//! Making a session: what is asked for is checked, written down and begun.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+use zareba_eventlog::{Expected, LogError, Patience};
+use zareba_protocol::{RuntimeStatus, SessionId};
+use zareba_runtime::{Runtime, Variables};
+
+use crate::{
+    NewSession, Owner, SessionError, SessionState,
+    conductor::{Beginning, Common, Conductor},
+    document::{self, SessionDocument},
+    event,
+    live::Live,
+    mask::Mask,
+    start::Ingredients,
+};
+
+/// Writes a session down and has it started.
+pub(crate) async fn session(
+    new: NewSession,
+    owner: Owner,
+    common: Arc<Common>,
+    live: Arc<Live>,
+) -> Result<Arc<Conductor>, SessionError> {
+    let (name, runtime) = chosen_runtime(&new, &common)?;
+    check_variables(&new)?;
+    let id = new.id.clone().map_or_else(random_id, Ok)?;
+    let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
+    let document = describe(&new, owner, name, &mask);
+    let value = document.to_value()?;
+    let beginning = Beginning {
+        id: id.clone(),
+        document,
+        version: FIRST_VERSION,
+        mask,
+    };
+    let session = Conductor::new(beginning, Arc::clone(&common), Arc::downgrade(&live)).await?;
+    let session = Arc::new(session);
+    live.insert(&session, &common.options)?;
+    let recorded = record(&session, value).await;
+    if let Err(error) = recorded {
+        live.remove(&id);
+        return Err(error);
+    }
+    let options = &common.options;
+    let ingredients = Ingredients {
+        runtime,
+        environment: new.environment,
+        secrets: new.secrets,
+        no_change_timeout: new.no_change_timeout.unwrap_or(options.no_change_timeout),
+        timeout: new.timeout.unwrap_or(options.timeout),
+        setup: new.setup,
+    };
+    tokio::spawn(Arc::clone(&session).start(ingredients));
+    Ok(session)
+}
+
+/// The version of a document that was written once.
+const FIRST_VERSION: u64 = 1;
+
+/// Writes down that there shall be a session, before anything is done about it.
+async fn record(session: &Conductor, value: serde_json::Value) -> Result<(), SessionError> {
+    let store = session.common.log.store();
+    let put = store.put(document::name(&session.id), value, Expected::Absent);
+    put.await.map_err(|error| match error {
+        LogError::Conflict { .. } => SessionError::Exists {
+            session: session.id.clone(),
+        },
+        error => error.into(),
+    })?;
+    let facts = json!({ "runtime": session.facts.runtime, "image": session.facts.image });
+    let note = event::note_entry(None, "created", event::object(facts));
+    store
+        .append(session.id.clone(), note, Patience::None)
+        .await?;
+    Ok(())
+}
+
+fn chosen_runtime(
+    new: &NewSession,
+    common: &Common,
+) -> Result<(String, Arc<dyn Runtime>), SessionError> {
+    let options = &common.options;
+    let name = new.runtime.as_ref().unwrap_or(&options.default_runtime);
+    match options.runtimes.get(name) {
+        Some(runtime) => Ok((name.clone(), Arc::clone(runtime))),
+        None => {
+            let known: Vec<&str> = options.runtimes.keys().map(String::as_str).collect();
+            Err(SessionError::Invalid {
+                message: format!(
+                    "there is no runtime `{name}` here; there are: {}",
+                    known.join(", ")
+                ),
+            })
+        }
+    }
+}
+
+/// Checked before anything is written down, because a start that fails is a session all the same.
+fn check_variables(new: &NewSession) -> Result<(), SessionError> {
+    let secrets = new.secrets.iter();
+    let secrets = secrets.map(|(name, secret)| (name.clone(), secret.0.clone()));
+    let all = new.environment.iter().cloned().chain(secrets).collect();
+    Variables::new(all)?;
+    Ok(())
+}
+
+fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> SessionDocument {
+    let now = Timestamp::now();
+    let labels = new.labels.iter();
+    let labels = labels.map(|(name, label)| (name.clone(), mask.text(label).into_owned()));
+    SessionDocument {
+        owner,
+        runtime,
+        image: new.image.clone(),
+        workspace: new.workspace.clone(),
+        directory: String::new(),
+        labels: labels.collect(),
+        created: now,
+        last_active: now,
+        limits: new.limits,
+        state: SessionState::Starting,
+        status: RuntimeStatus::Stopped,
+        message: String::new(),
+        secret_names: new.secrets.iter().map(|(name, _)| name.clone()).collect(),
+    }
+}
+
+/// 128 random bits: never guessed, and never used again.
+fn random_id() -> Result<SessionId, SessionError> {
+    let number = rand::random::<u128>();
+    SessionId::new(format!("{number:032x}")).map_err(|error| SessionError::Invalid {
+        message: error.to_string(),
+    })
+}

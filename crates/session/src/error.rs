@@ -1,0 +1,99 @@
+//! Why a session could not do what it was asked for.
+
+use zareba_eventlog::LogError;
+use zareba_protocol::{ErrorClass, SessionId};
+use zareba_runtime::RuntimeError;
+
+use crate::SessionState;
+
+/// Why a session could not do what it was asked for. An action that fails is not among these:
+/// that is an observation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is none with that name, or it is somebody else's.
+    #[error("there is no session `{session}`")]
+    NotFound {
+        /// Which session.
+        session: SessionId,
+    },
+    /// There is one with that name already.
+    #[error("there is a session `{session}` already")]
+    Exists {
+        /// Which session.
+        session: SessionId,
+    },
+    /// It is in a state in which that cannot be done.
+    #[error("the session `{session}` cannot {deed}: it is {}", state.as_str())]
+    State {
+        /// Which session.
+        session: SessionId,
+        /// What was attempted, as a verb phrase.
+        deed: &'static str,
+        /// How it is.
+        state: SessionState,
+    },
+    /// The same idempotency key came with another action.
+    #[error("the idempotency key was used for another action, number {sequence}")]
+    KeyReused {
+        /// The number of that action.
+        sequence: u64,
+    },
+    /// There is no action with that number.
+    #[error("there is no action number {sequence} in the session `{session}`")]
+    NoAction {
+        /// Which session.
+        session: SessionId,
+        /// Which number.
+        sequence: u64,
+    },
+    /// A limit of the server or of the owner.
+    #[error("{message}")]
+    TooMany {
+        /// Which limit, and what it is.
+        message: String,
+    },
+    /// The request makes no sense.
+    #[error("{message}")]
+    Invalid {
+        /// What was wrong and what to do.
+        message: String,
+    },
+    /// The runtime could not do it.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The log could not be written or read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The server is ending.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+}
+
+impl SessionError {
+    /// The class that callers act on.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotFound { .. } | Self::NoAction { .. } => ErrorClass::NotFound,
+            Self::Exists { .. } | Self::State { .. } | Self::TooMany { .. } => ErrorClass::Busy,
+            Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
+            Self::Runtime(error) => error.class(),
+            Self::Log(error) => error.class(),
+            Self::ShuttingDown => ErrorClass::Disconnected,
+        }
+    }
+}
+
+impl SessionState {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Closed => "closed",
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Events as they are written down and as they are shown.
+//!
+//! The log knows the number, the time and the cause of each record, so that payloads do not
+//! repeat them; [`event_json`] puts them back.
+
+use serde_json::{Map, Value, json};
+use zareba_eventlog::{Entry, EntryKind, IdempotencyKey, Record};
+use zareba_protocol::{
+    ActionEvent, DecodeError, ErrorClass, Observation, ObservationEvent, ObservationKind,
+    RuntimeStatus, StatusLevel,
+};
+
+use crate::{
+    SessionState,
+    mask::{Mask, Masked},
+};
+
+/// In an action's payload: something in it was hidden, so that it cannot be run from here.
+const MASKED: &str = "masked";
+
+/// In an action's payload: the digest of all that was asked for, to know a repetition by.
+const REQUEST_DIGEST: &str = "request_digest";
+
+/// What of an envelope the record itself knows, or only the executor needs.
+const OF_THE_RECORD: [&str; 4] = ["id", "timestamp", "cause", "once"];
+
+/// A record as an event of the wire: its payload with its number, time and cause.
+pub fn event_json(record: &Record) -> Value {
+    let mut event = Map::with_capacity(record.payload.len() + 3);
+    event.insert("id".to_owned(), record.sequence.into());
+    let time = record.time.strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string();
+    event.insert("timestamp".to_owned(), time.into());
+    if let Some(cause) = record.cause {
+        event.insert("cause".to_owned(), cause.into());
+    }
+    for (key, value) in &record.payload {
+        if key != REQUEST_DIGEST {
+            event.insert(key.clone(), value.clone());
+        }
+    }
+    event.into()
+}
+
+/// An action on its way into the log.
+pub(crate) fn action_entry(
+    action: &ActionEvent,
+    key: Option<IdempotencyKey>,
+    mask: &Mask,
+) -> Entry {
+    let mut payload = envelope(action.to_value());
+    if mask.object(&mut payload) == Masked::Changed {
+        payload.insert(MASKED.to_owned(), true.into());
+    }
+    if key.is_some() {
+        let digest = digest(&payload);
+        payload.insert(REQUEST_DIGEST.to_owned(), digest.into());
+    }
+    let cause = action.cause.and_then(|cause| u64::try_from(cause).ok());
+    Entry {
+        kind: EntryKind::Action,
+        cause,
+        key,
+        payload,
+    }
+}
+
+/// Whether a record is of the very action that an entry asks for.
+pub(crate) fn is_same_request(record: &Record, entry: &Map<String, Value>) -> bool {
+    record.kind == EntryKind::Action
+        && record.payload.get(REQUEST_DIGEST) == entry.get(REQUEST_DIGEST)
+}
+
+/// The action of a record, unless a part of it is not in the log.
+pub(crate) fn recorded_action(record: &Record) -> Result<Option<ActionEvent>, DecodeError> {
+    if record.payload.get(MASKED).is_some() || record.payload.contains_key("$blob") {
+        return Ok(None);
+    }
+    ActionEvent::from_value(event_json(record)).map(Some)
+}
+
+/// What came of an action, on its way into the log.
+pub(crate) fn observation_entry(action: u64, answer: &ObservationEvent, mask: &Mask) -> Entry {
+    let mut payload = envelope(answer.to_value());
+    mask.object(&mut payload);
+    entry(EntryKind::Observation, Some(action), payload)
+}
+
+/// A change of status, on its way into the log.
+pub(crate) fn status_entry(
+    status: RuntimeStatus,
+    message: &str,
+    state: SessionState,
+    mask: &Mask,
+) -> Entry {
+    let level = match status.level() {
+        StatusLevel::Info => "info",
+        StatusLevel::Error => "error",
+    };
+    let payload = json!({
+        "status": status.as_str(),
+        "level": level,
+        "message": mask.text(message),
+        "state": state.as_str(),
+    });
+    entry(EntryKind::Status, None, object(payload))
+}
+
+/// Something about the session itself, on its way into the log.
+pub(crate) fn note_entry(cause: Option<u64>, note: &str, mut more: Map<String, Value>) -> Entry {
+    more.insert("note".to_owned(), note.into());
+    entry(EntryKind::Note, cause, more)
+}
+
+/// An observation that tells an agent why there is no other.
+pub(crate) fn failure(error_id: &str, text: impl Into<String>) -> ObservationEvent {
+    Observation {
+        content: text.into(),
+        kind: ObservationKind::Error {
+            error_id: error_id.to_owned(),
+        },
+    }
+    .into()
+}
+
+/// The same by the class of an error.
+pub(crate) fn failure_of(class: ErrorClass, error: &dyn std::error::Error) -> ObservationEvent {
+    failure(class.as_str(), format!("ERROR: {}", chain(error)))
+}
+
+/// An error with its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn entry(kind: EntryKind, cause: Option<u64>, payload: Map<String, Value>) -> Entry {
+    Entry {
+        kind,
+        cause,
+        key: None,
+        payload,
+    }
+}
+
+fn envelope(event: Value) -> Map<String, Value> {
+    let mut payload = object(event);
+    for key in OF_THE_RECORD {
+        payload.shift_remove(key);
+    }
+    payload
+}
+
+/// Of the masked action, so that it tells nothing of what was hidden.
+fn digest(payload: &Map<String, Value>) -> String {
+    use sha2::Digest as _;
+    let text = serde_json::to_vec(payload).unwrap_or_default();
+    let digest = sha2::Sha256::digest(text);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,45 @@
+//! Conducts: a session is a sandbox with its log, its shells and its guard, and this crate is the
+//! only one that sees the whole path of an action.
+//!
+//! [`Sessions`] holds all sessions of a server, [`Session::run`] is the path: the action is
+//! recorded, judged, run, and what came of it is recorded before anybody is told. There is one way
+//! out for every action, and it is an observation.
+#![deny(missing_docs)]
+
+mod error;
+mod guard;
+mod info;
+mod options;
+mod session;
+mod sessions;
+
+mod conductor;
+mod create;
+mod document;
+mod event;
+mod lifecycle;
+mod live;
+mod mask;
+mod path;
+mod pending;
+mod recover;
+mod setup;
+mod start;
+mod terminals;
+mod timer;
+mod turns;
+
+pub use error::SessionError;
+pub use event::event_json;
+pub use guard::{AllowAll, Guard, Verdict};
+pub use info::{SessionInfo, SessionState};
+pub use mask::{HIDDEN, Mask, StreamMask};
+pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
+pub use session::{ActionRequest, Session};
+pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};
+pub use terminals::{
+    NewTerminal, TERMINALS_MAX, Terminal, TerminalEnd, TerminalError, TerminalInfo, TerminalOutput,
+    Terminals, Viewer,
+};
+pub use zareba_eventlog::{EventLog, IdempotencyKey, Record, Subscription};
+pub use zareba_protocol::SessionId;

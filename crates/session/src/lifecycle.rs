@@ -1,0 +1,238 @@
+//! Sleeping, waking, losing and ending a session.
+//!
+//! Whoever changes the sandbox holds the gate for writing, and whoever hands an action over holds
+//! it for reading: an action never meets a sandbox that is just being frozen.
+
+use std::sync::Arc;
+
+use tokio::{sync::RwLockReadGuard, time::Instant};
+use zareba_protocol::RuntimeStatus;
+use zareba_runtime::{RuntimeError, Sandbox, SandboxState, Support};
+
+use crate::{Idle, SessionError, SessionState, conductor::Conductor, path::has_ended};
+
+/// How often somebody may freeze a session again before an action gets through.
+const WAKES_MAX: usize = 8;
+
+/// Why a session ends, for its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Somebody asked for it.
+    Asked,
+    /// Nothing was asked of it for too long.
+    Idle,
+    /// It has lived as long as it may.
+    LifeMax,
+}
+
+impl Why {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "closed",
+            Self::Idle => "closed: it was idle for too long",
+            Self::LifeMax => "closed: it reached the end of its life",
+        }
+    }
+}
+
+impl Conductor {
+    /// The sandbox, awake for as long as the guard is held.
+    pub(crate) async fn awake(
+        &self,
+    ) -> Result<(Arc<dyn Sandbox>, RwLockReadGuard<'_, ()>), SessionError> {
+        for _ in 0..WAKES_MAX {
+            let gate = self.gate.read().await;
+            match (self.state(), self.sandbox()) {
+                (SessionState::Paused, _) => {}
+                (SessionState::Ready | SessionState::Starting, Some(sandbox)) => {
+                    return Ok((sandbox, gate));
+                }
+                _ => return Err(self.wrong_state("use its sandbox")),
+            }
+            drop(gate);
+            self.resume().await?;
+        }
+        Err(self.wrong_state("stay awake"))
+    }
+
+    pub(crate) async fn pause(&self) -> Result<(), SessionError> {
+        let _gate = self.gate.write().await;
+        self.freeze().await
+    }
+
+    pub(crate) async fn resume(&self) -> Result<(), SessionError> {
+        let _gate = self.gate.write().await;
+        match self.state() {
+            SessionState::Paused => self.thaw().await,
+            SessionState::Ready => Ok(()),
+            _ => Err(self.wrong_state("be resumed")),
+        }
+    }
+
+    /// Wakes a sandbox that says it sleeps, whatever we believed.
+    pub(crate) async fn resume_anyhow(&self) -> Result<(), SessionError> {
+        let _gate = self.gate.write().await;
+        match self.state() {
+            SessionState::Paused | SessionState::Ready => self.thaw().await,
+            _ => Err(self.wrong_state("be resumed")),
+        }
+    }
+
+    /// Does what is to be done with a session that was idle for too long, if it still is.
+    pub(crate) async fn end_idleness(self: &Arc<Self>) -> Result<(), SessionError> {
+        match self.idle_at() {
+            Some((_, Idle::Close)) if self.is_idle() => {
+                if self.state() == SessionState::Starting {
+                    return Ok(());
+                }
+                self.close(Why::Idle).await
+            }
+            Some((_, Idle::Pause)) if self.can_pause() => {
+                let _gate = self.gate.write().await;
+                // Asked again behind the gate: whoever came in between has made it busy.
+                if self.is_idle() && self.state() == SessionState::Ready {
+                    return self.freeze().await;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends it, in a task of its own: nobody can leave that half-done.
+    pub(crate) async fn close(self: &Arc<Self>, why: Why) -> Result<(), SessionError> {
+        let closed = tokio::spawn(Arc::clone(self).close_now(why)).await;
+        closed.unwrap_or(Err(SessionError::ShuttingDown))
+    }
+
+    async fn close_now(self: Arc<Self>, why: Why) -> Result<(), SessionError> {
+        // From here on nothing begins, and a start that is under way is given up.
+        self.closing.send_replace(true);
+        let mut state = self.state.subscribe();
+        let _ = state
+            .wait_for(|state| *state != SessionState::Starting)
+            .await;
+        let _gate = self.gate.write().await;
+        if self.state() == SessionState::Closed {
+            return Ok(());
+        }
+        if let Err(error) = self.end_sandbox().await {
+            self.closing.send_replace(false);
+            return Err(error);
+        }
+        // Each action gets its observation before the log says that this was all.
+        let mut users = self.users.subscribe();
+        let _ = users.wait_for(|users| *users == 0).await;
+        self.record_note(why.as_str()).await;
+        self.record_status(RuntimeStatus::Stopped, "Runtime stopped.")
+            .await;
+        Ok(self.become_state(SessionState::Closed).await?)
+    }
+
+    async fn end_sandbox(&self) -> Result<(), SessionError> {
+        match self.sandbox() {
+            Some(sandbox) => {
+                sandbox.close().await?;
+                self.take_sandbox();
+                Ok(())
+            }
+            None => self.destroy_remains().await,
+        }
+    }
+
+    /// Removes what is left of a sandbox that nobody has a handle of.
+    pub(crate) async fn destroy_remains(&self) -> Result<(), SessionError> {
+        let Some(runtime) = self.runtime() else {
+            return Ok(());
+        };
+        match runtime.destroy(&self.sandbox_id()?).await {
+            Ok(()) | Err(RuntimeError::NotFound { .. } | RuntimeError::Unsupported { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Looks whether the sandbox is gone after it did not answer, and says so.
+    pub(crate) async fn notice_loss(&self) -> bool {
+        let Some(sandbox) = self.sandbox() else {
+            return true;
+        };
+        if !has_ended(&*sandbox) && self.is_listed().await {
+            return false;
+        }
+        self.lose("The sandbox ended without being asked to.").await;
+        true
+    }
+
+    async fn is_listed(&self) -> bool {
+        let (Some(runtime), Ok(id)) = (self.runtime(), self.sandbox_id()) else {
+            return false;
+        };
+        match runtime.list().await {
+            Ok(all) => all
+                .iter()
+                .any(|it| it.id == id && it.state != SandboxState::Lost),
+            // A backend that cannot list is believed what it says of itself.
+            Err(_) => true,
+        }
+    }
+
+    /// Records that the sandbox is gone, once.
+    pub(crate) async fn lose(&self, message: &str) {
+        let _gate = self.gate.write().await;
+        if !matches!(self.state(), SessionState::Ready | SessionState::Paused)
+            || *self.closing.borrow()
+        {
+            return;
+        }
+        if let Some(sandbox) = self.take_sandbox() {
+            // It removes what is left, and cannot fail to be gone.
+            let _ = sandbox.close().await;
+        }
+        if let Err(error) = self.destroy_remains().await {
+            tracing::warn!(session = %self.id, %error, "cannot remove what a lost sandbox left");
+        }
+        let status = RuntimeStatus::RuntimeDisconnected;
+        self.record_status(status, message).await;
+        if let Err(error) = self.become_state(SessionState::Lost).await {
+            tracing::error!(session = %self.id, %error, "cannot write down that a session is lost");
+        }
+    }
+
+    async fn freeze(&self) -> Result<(), SessionError> {
+        match (self.state(), self.sandbox()) {
+            (SessionState::Paused, _) => Ok(()),
+            (SessionState::Ready, Some(sandbox)) => {
+                sandbox.pause().await?;
+                self.become_state(SessionState::Paused).await?;
+                self.record_status(RuntimeStatus::Stopped, "Runtime paused.")
+                    .await;
+                Ok(())
+            }
+            _ => Err(self.wrong_state("be paused")),
+        }
+    }
+
+    async fn thaw(&self) -> Result<(), SessionError> {
+        let Some(sandbox) = self.sandbox() else {
+            return Err(self.wrong_state("be resumed"));
+        };
+        sandbox.resume().await?;
+        self.touch();
+        self.become_state(SessionState::Ready).await?;
+        self.record_status(RuntimeStatus::Ready, "Runtime resumed.")
+            .await;
+        Ok(())
+    }
+
+    fn is_idle(&self) -> bool {
+        let due = |(at, _)| at <= Instant::now();
+        *self.users.borrow() == 0 && self.idle_at().is_some_and(due)
+    }
+
+    pub(crate) fn can_pause(&self) -> bool {
+        let can = |runtime: Arc<dyn zareba_runtime::Runtime>| runtime.capabilities().pause;
+        self.runtime().map(can) == Some(Support::Yes)
+    }
+}

@@ -1,0 +1,83 @@
+//! What is asked of a session.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use zareba_protocol::SessionId;
+
+/// Who a session belongs to: the name of an API key's holder. Others do not get to know that it
+/// exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Owner(pub String);
+
+/// A value that is shown and stored only as a mask.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// What a session shall be like. Anything left out is as the server's settings say.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// Its name; `None` lets us choose a random one.
+    pub id: Option<SessionId>,
+    /// The runtime to run in.
+    pub runtime: Option<String>,
+    /// The image whose files it has.
+    pub image: Option<String>,
+    /// The directory of this machine to work in; the server must have allowed that.
+    pub workspace: Option<PathBuf>,
+    /// Variables of its shells.
+    pub environment: Vec<(String, String)>,
+    /// Variables of its shells whose values are masked wherever they would be stored or shown.
+    pub secrets: Vec<(String, Secret)>,
+    /// What people call it.
+    pub labels: BTreeMap<String, String>,
+    /// How long a command may be silent before the agent is told.
+    pub no_change_timeout: Option<Duration>,
+    /// How long an action may take that does not say so itself.
+    pub timeout: Option<Duration>,
+    /// When it goes to sleep and when it ends.
+    pub limits: SessionLimits,
+    /// What is run before it is ready.
+    pub setup: Setup,
+}
+
+/// When a session goes to sleep and when it ends; `None` is as the server's settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLimits {
+    /// How long nothing may be asked of it.
+    pub idle_timeout: Option<Duration>,
+    /// What happens then.
+    pub when_idle: Option<Idle>,
+    /// How long it may live, used or not.
+    pub life_max: Option<Duration>,
+}
+
+/// What happens to an idle session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// It is paused, and wakes when something is asked of it. Where the runtime cannot pause, it
+    /// goes on.
+    Pause,
+    /// It is closed.
+    Close,
+    /// Nothing.
+    Stay,
+}
+
+/// What is run before a session is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setup {
+    /// What the workspace brings: `.openhands/setup.sh` and `.openhands/pre-commit.sh`.
+    #[default]
+    Workspace,
+    /// Nothing.
+    Nothing,
+}

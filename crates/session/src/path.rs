@@ -1,0 +1,365 @@
+//! The path of an action: recorded, judged, run, and what came of it recorded.
+//!
+//! It is walked by a task that belongs to the session, so that a caller who goes away changes
+//! nothing. Whatever happens on it, behind the record of an action there is one way out, and that
+//! is an observation.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt as _;
+use serde_json::json;
+use tokio::sync::oneshot;
+use zareba_eventlog::{Appended, Health, LogError, Patience, Record};
+use zareba_protocol::{
+    Action, ActionEvent, ConfirmationState, ErrorClass, Observation, ObservationEvent,
+    ObservationKind, SecurityRisk,
+};
+use zareba_runtime::{RuntimeError, Sandbox};
+
+use crate::{
+    ActionRequest, SessionError, SessionState, Verdict,
+    conductor::{Conductor, Ending},
+    event,
+    pending::{Answer, Outcome, UnderWay},
+    turns::{Turn, is_input},
+};
+
+/// Actions of one session that may be under way at once: fewer than an executor runs under names.
+const ACTIONS_MAX: usize = 200;
+
+/// How often an action is handed over, when the way to its sandbox breaks and that goes on.
+const ATTEMPTS_MAX: usize = 3;
+
+/// Whose action it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A caller's.
+    Caller,
+    /// Ours, while the session is being started.
+    Setup,
+}
+
+/// An action that is recorded.
+pub(crate) struct Accepted {
+    pub(crate) record: Arc<Record>,
+    /// How to wait for its observation, when it is under way here.
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Conductor {
+    /// Records an action, and has it run.
+    pub(crate) async fn accept(
+        self: &Arc<Self>,
+        request: ActionRequest,
+        origin: Origin,
+    ) -> Result<Accepted, SessionError> {
+        let (accepted, told) = oneshot::channel();
+        tokio::spawn(Arc::clone(self).conduct(request, origin, accepted));
+        // The task never goes without an answer, unless it panics or the program ends.
+        told.await.unwrap_or(Err(SessionError::ShuttingDown))
+    }
+
+    /// Walks the whole path of one action.
+    async fn conduct(
+        self: Arc<Self>,
+        request: ActionRequest,
+        origin: Origin,
+        accepted: oneshot::Sender<Result<Accepted, SessionError>>,
+    ) {
+        let _in_use = self.begin_use();
+        self.wait_for_recovery(&request.action).await;
+        let turn = self.turns.wait(&request.action).await;
+        let action = request.action.clone();
+        let (record, is_new) = match self.record_action(request, origin).await {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                let _ = accepted.send(Err(error));
+                return;
+            }
+        };
+        if !is_new {
+            let answer = self.pending.answer(record.sequence);
+            let _ = accepted.send(Ok(Accepted { record, answer }));
+            return;
+        }
+        let (under_way, answer) = self.pending.begin(record.sequence);
+        let answer = Some(answer);
+        let _ = accepted.send(Ok(Accepted { record, answer }));
+        self.finish(under_way, action, turn).await;
+    }
+
+    /// Walks the rest of the path, from the record of an action on.
+    pub(crate) async fn finish(&self, under_way: UnderWay, action: ActionEvent, turn: Turn) {
+        let number = under_way.action;
+        let performed = AssertUnwindSafe(self.perform(number, action.clone(), turn)).catch_unwind();
+        let answer = match performed.await {
+            Ok(Some(answer)) => answer,
+            // Left to the server that comes after us.
+            Ok(None) => return,
+            Err(_) => event::failure(
+                ErrorClass::Internal.as_str(),
+                "ERROR: The action failed by a fault in the server; other actions still work.",
+            ),
+        };
+        let answer = ObservationEvent {
+            source: action.source,
+            tool_call_metadata: action.tool_call_metadata,
+            ..answer
+        };
+        under_way.end(self.record_answer(number, &answer).await);
+    }
+
+    /// What comes of an action; `None` when the server ends before that is known.
+    async fn perform(
+        &self,
+        number: u64,
+        action: ActionEvent,
+        turn: Turn,
+    ) -> Option<ObservationEvent> {
+        if let Some(answer) = answer_without_sandbox(&action.action) {
+            return Some(answer.into());
+        }
+        let info = self.info();
+        let mut closing = self.closing.subscribe();
+        let verdict = tokio::select! {
+            biased;
+            verdict = self.common.options.guard.assess(&action, &info) => verdict,
+            _ = closing.wait_for(|closing| *closing) => return Some(closed()),
+        };
+        if let Verdict::Deny { risk, reason } = verdict {
+            return Some(self.deny(number, risk, &reason).await);
+        }
+        let action = ActionEvent {
+            id: i64::try_from(number).ok(),
+            once: Some(self.once_name(number)),
+            ..action
+        };
+        self.run_inside(action, turn).await
+    }
+
+    /// The name under which an executor runs an action at most once.
+    pub(crate) fn once_name(&self, number: u64) -> String {
+        format!("{}/{number}", self.id)
+    }
+
+    async fn deny(&self, number: u64, risk: SecurityRisk, reason: &str) -> ObservationEvent {
+        let verdict = json!({
+            "verdict": "deny",
+            "risk": i8::from(risk),
+            "reason": self.mask.text(reason),
+        });
+        let note = event::note_entry(Some(number), "guard", event::object(verdict));
+        self.record_aside(note).await;
+        event::failure("guard_denied", format!("ERROR: guard_denied: {reason}"))
+    }
+
+    /// Runs an action in the sandbox. As it has a name to run once under, it can be handed over
+    /// again when the way there breaks.
+    pub(crate) async fn run_inside(
+        &self,
+        action: ActionEvent,
+        turn: Turn,
+    ) -> Option<ObservationEvent> {
+        let mut turn = turn;
+        let mut attempt = 1;
+        loop {
+            let error = match self.hand_over(&action, turn.take()).await? {
+                Ok(answer) => return Some(answer),
+                Err(error) => error,
+            };
+            attempt += 1;
+            let again = match &error {
+                SessionError::Runtime(RuntimeError::Paused { .. }) => {
+                    self.resume_anyhow().await.is_ok()
+                }
+                SessionError::Runtime(RuntimeError::Disconnected { .. }) => {
+                    !self.notice_loss().await
+                }
+                _ => false,
+            };
+            if !again || attempt > ATTEMPTS_MAX {
+                return Some(event::failure_of(error.class(), &error));
+            }
+        }
+    }
+
+    /// Gives an action to the sandbox, awake, and waits for what comes of it. The turn ends when
+    /// the sandbox has it.
+    async fn hand_over(
+        &self,
+        action: &ActionEvent,
+        turn: Turn,
+    ) -> Option<Result<ObservationEvent, SessionError>> {
+        let mut ending = self.common.ending.subscribe();
+        let letting_go = ending.wait_for(|ending| *ending == Ending::LettingGo);
+        let run = async {
+            let (sandbox, gate) = self.awake().await?;
+            let mut run = sandbox.run_action(action.clone());
+            // Once it was polled, it has its place in the sandbox's own queue.
+            if let Some(answer) = (&mut run).now_or_never() {
+                return Ok(answer?);
+            }
+            drop((turn, gate));
+            Ok(run.await?)
+        };
+        tokio::select! {
+            biased;
+            result = run => Some(result),
+            _ = letting_go => None,
+        }
+    }
+
+    async fn wait_for_recovery(&self, action: &ActionEvent) {
+        if !is_input(action) {
+            let mut recovered = self.recovered.subscribe();
+            // The sender is ours, so that there is always an end.
+            let _ = recovered.wait_for(|recovered| *recovered).await;
+        }
+    }
+
+    /// Records an action, and says whether it is a new one.
+    async fn record_action(
+        &self,
+        request: ActionRequest,
+        origin: Origin,
+    ) -> Result<(Arc<Record>, bool), SessionError> {
+        let ActionRequest { action, key } = request;
+        if let Some(key) = &key {
+            if self.mask.hides(key.as_str()) {
+                let message = "an idempotency key must not hold a secret".to_owned();
+                return Err(SessionError::Invalid { message });
+            }
+            // A repetition is answered in every state.
+            let found = self.common.log.store().by_key(self.id.clone(), key.clone());
+            if let Some(before) = found.await? {
+                let entry = event::action_entry(&action, Some(key.clone()), &self.mask);
+                return same(before, &entry.payload);
+            }
+        }
+        self.require_open(origin)?;
+        let entry = event::action_entry(&action, key, &self.mask);
+        let payload = entry.key.as_ref().map(|_| entry.payload.clone());
+        let appended = self
+            .common
+            .log
+            .store()
+            .append(self.id.clone(), entry, Patience::None);
+        match appended.await? {
+            Appended::New(record) => Ok((record, true)),
+            Appended::Before(record) => same(record, &payload.unwrap_or_default()),
+        }
+    }
+
+    fn require_open(&self, origin: Origin) -> Result<(), SessionError> {
+        if *self.common.ending.borrow() != Ending::No {
+            return Err(SessionError::ShuttingDown);
+        }
+        let open = match (self.state(), origin) {
+            (SessionState::Ready | SessionState::Paused, _) => true,
+            (SessionState::Starting, Origin::Setup) => true,
+            (SessionState::Starting, Origin::Caller) => false,
+            (SessionState::Failed | SessionState::Lost | SessionState::Closed, _) => false,
+        };
+        if !open || *self.closing.borrow() {
+            return Err(self.wrong_state("run actions"));
+        }
+        if self.pending.count() >= ACTIONS_MAX {
+            return Err(SessionError::TooMany {
+                message: format!(
+                    "the session has {ACTIONS_MAX} actions under way, which is the limit; wait for one to end"
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Records what came of an action, as long as it takes.
+    pub(crate) async fn record_answer(&self, number: u64, answer: &ObservationEvent) -> Outcome {
+        let mut entry = event::observation_entry(number, answer, &self.mask);
+        let mut health = self.common.log.store().health();
+        let mut shortened = false;
+        loop {
+            health.borrow_and_update();
+            let store = self.common.log.store();
+            let appended = store
+                .append(self.id.clone(), entry.clone(), Patience::Kept)
+                .await;
+            match appended {
+                Ok(Appended::New(record) | Appended::Before(record)) => {
+                    return Outcome::Recorded(record);
+                }
+                Err(LogError::Full) => {
+                    let durable = health.wait_for(|health| *health == Health::Durable);
+                    if durable.await.is_err() {
+                        return Outcome::Unrecorded("the event log is closed".into());
+                    }
+                }
+                Err(error) if !shortened && error.class() != ErrorClass::Disconnected => {
+                    shortened = true;
+                    let text = format!(
+                        "ERROR: The action has ended, but its observation could not be recorded: {}",
+                        event::chain(&error)
+                    );
+                    let short = event::failure(error.class().as_str(), text);
+                    entry = event::observation_entry(number, &short, &self.mask);
+                }
+                Err(error) => {
+                    tracing::error!(session = %self.id, number, %error, "cannot record an observation");
+                    return Outcome::Unrecorded(event::chain(&error).into());
+                }
+            }
+        }
+    }
+}
+
+fn same(
+    before: Arc<Record>,
+    payload: &serde_json::Map<String, serde_json::Value>,
+) -> Result<(Arc<Record>, bool), SessionError> {
+    if event::is_same_request(&before, payload) {
+        Ok((before, false))
+    } else {
+        let sequence = before.sequence;
+        Err(SessionError::KeyReused { sequence })
+    }
+}
+
+fn closed() -> ObservationEvent {
+    event::failure(
+        ErrorClass::NotFound.as_str(),
+        "ERROR: The session was closed before the action could run.",
+    )
+}
+
+/// The answer to what no sandbox acts on: the agent's own affairs, and what a person has not
+/// agreed to.
+fn answer_without_sandbox(action: &Action) -> Option<Observation> {
+    let confirmation = match action {
+        Action::Run(run) => run.confirmation_state,
+        Action::RunIpython(cell) => cell.confirmation_state,
+        _ => ConfirmationState::Confirmed,
+    };
+    match (action, confirmation) {
+        (Action::Think(_), _) => Some(Observation::thought_logged()),
+        (Action::CallToolMcp(call), _) => Some(Observation::error(format!(
+            "ERROR: There is no tool `{}`: this server has no tools.",
+            call.name
+        ))),
+        (_, ConfirmationState::AwaitingConfirmation) => Some(Observation::null()),
+        (_, ConfirmationState::Rejected) => Some(Observation {
+            content: "Action has been rejected by the user! Waiting for further user input."
+                .to_owned(),
+            kind: ObservationKind::UserRejected,
+        }),
+        (action, ConfirmationState::Confirmed) if !action.is_executable() => {
+            Some(Observation::null())
+        }
+        (_, ConfirmationState::Confirmed) => None,
+    }
+}
+
+/// Whether a sandbox says of itself that it has ended.
+pub(crate) fn has_ended(sandbox: &dyn Sandbox) -> bool {
+    use zareba_protocol::RuntimeStatus::{RuntimeDisconnected, Stopped};
+    matches!(sandbox.status(), Stopped | RuntimeDisconnected)
+}

@@ -1,0 +1,162 @@
+//! [`Session`]: one sandbox with its log, its shells and its guard.
+
+use std::sync::Arc;
+
+use zareba_eventlog::{EntryKind, IdempotencyKey, Record, Subscription};
+use zareba_protocol::{ActionEvent, SessionId};
+use zareba_runtime::Sandbox;
+
+use crate::{
+    Mask, SessionError, SessionInfo, Terminals,
+    conductor::Conductor,
+    lifecycle::Why,
+    path::{Accepted, Origin},
+    pending,
+};
+
+/// An action and the caller's name for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionRequest {
+    /// What is asked for.
+    pub action: ActionEvent,
+    /// The caller's name for it: a second request with the same one gets the first one's answer.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// One session. Handles are shared; whatever was started goes on when they are dropped.
+#[derive(Debug)]
+pub struct Session {
+    conductor: Arc<Conductor>,
+}
+
+impl Session {
+    pub(crate) fn of(conductor: Arc<Conductor>) -> Arc<Self> {
+        Arc::new(Self { conductor })
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &SessionId {
+        &self.conductor.id
+    }
+
+    /// How it is now.
+    pub fn info(&self) -> SessionInfo {
+        self.conductor.info()
+    }
+
+    /// Runs one action along the whole path and returns the record of its observation. A caller
+    /// that goes away does not stop it.
+    ///
+    /// # Errors
+    /// Only when no action was recorded: state, key, log. Everything later is an observation.
+    pub async fn run(&self, request: ActionRequest) -> Result<Arc<Record>, SessionError> {
+        let Accepted { record, answer } = self.conductor.accept(request, Origin::Caller).await?;
+        match answer {
+            Some(answer) => self.outcome(answer).await,
+            None => self.answer(record.sequence).await,
+        }
+    }
+
+    /// Records an action and returns its record; it runs on, and its observation can be had by
+    /// [`answer`](Self::answer) or from the events.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn submit(&self, request: ActionRequest) -> Result<Arc<Record>, SessionError> {
+        let accepted = self.conductor.accept(request, Origin::Caller).await?;
+        Ok(accepted.record)
+    }
+
+    /// Waits for the observation of an action. May be dropped and called again.
+    ///
+    /// # Errors
+    /// When there is no such action, or the log cannot be read.
+    pub async fn answer(&self, action: u64) -> Result<Arc<Record>, SessionError> {
+        if let Some(answer) = self.conductor.pending.answer(action) {
+            return self.outcome(answer).await;
+        }
+        let store = self.conductor.common.log.store();
+        if let Some(record) = store.answer(self.id().clone(), action).await? {
+            return Ok(record);
+        }
+        let asked = store.read(self.id().clone(), action, 1).await?;
+        if asked.first().map(|record| record.kind) != Some(EntryKind::Action) {
+            return Err(SessionError::NoAction {
+                session: self.id().clone(),
+                sequence: action,
+            });
+        }
+        // Nobody here runs it; perhaps another server does.
+        let mut events = self.events(action);
+        loop {
+            let record = events.next().await?;
+            if record.kind == EntryKind::Observation && record.cause == Some(action) {
+                return Ok(record);
+            }
+        }
+    }
+
+    /// Its events, from a number on.
+    pub fn events(&self, from: u64) -> Subscription {
+        let log = &self.conductor.common.log;
+        log.subscribe(self.id().clone(), from)
+    }
+
+    /// What hides its secrets in what is shown of it: the records have passed it, streams of its
+    /// terminals and programs have not.
+    pub fn mask(&self) -> &Mask {
+        &self.conductor.mask
+    }
+
+    /// Its terminals, which people look at and type into.
+    pub fn terminals(&self) -> &Terminals {
+        &self.conductor.terminals
+    }
+
+    /// Its sandbox, awake, for what is no action: files, programs, ports. Counts as use.
+    ///
+    /// # Errors
+    /// When it has none, or that cannot be woken.
+    pub async fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
+        let _in_use = self.conductor.begin_use();
+        let (sandbox, _gate) = self.conductor.awake().await?;
+        Ok(sandbox)
+    }
+
+    /// Counts as use, and nothing else: it does not go to sleep for another while.
+    pub fn keep_alive(&self) {
+        self.conductor.touch();
+    }
+
+    /// Freezes it. Pausing twice is no error.
+    ///
+    /// # Errors
+    /// When the runtime cannot, or it has no sandbox.
+    pub async fn pause(&self) -> Result<(), SessionError> {
+        self.conductor.pause().await
+    }
+
+    /// Lets it go on. Resuming twice is no error.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    pub async fn resume(&self) -> Result<(), SessionError> {
+        self.conductor.touch();
+        self.conductor.resume().await
+    }
+
+    /// Ends its sandbox; the log stays. Closing twice is no error.
+    ///
+    /// # Errors
+    /// When the sandbox cannot be ended.
+    pub async fn close(&self) -> Result<(), SessionError> {
+        self.conductor.close(Why::Asked).await
+    }
+
+    async fn outcome(&self, answer: pending::Answer) -> Result<Arc<Record>, SessionError> {
+        match pending::outcome(answer).await {
+            Some(outcome) => outcome.into_result(),
+            None => Err(SessionError::ShuttingDown),
+        }
+    }
+}

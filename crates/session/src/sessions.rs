@@ -1,0 +1,287 @@
+//! [`Sessions`]: all sessions of one server.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+use zareba_eventlog::{EventLog, LogError};
+use zareba_protocol::SessionId;
+use zareba_runtime::Runtime;
+
+use crate::{
+    Guard, Idle, NewSession, Owner, Session, SessionError, SessionInfo, SessionState,
+    conductor::{Beginning, Common, Conductor, Ending},
+    create,
+    document::{self, SessionDocument},
+    lifecycle::Why,
+    live::Live,
+    mask::Mask,
+    recover, timer,
+};
+
+/// The runtimes that sessions may choose from, by name.
+pub type Runtimes = BTreeMap<String, Arc<dyn Runtime>>;
+
+/// What all sessions have in common.
+#[derive(Clone)]
+pub struct SessionsOptions {
+    /// Where they may run.
+    pub runtimes: Runtimes,
+    /// The one that is meant when none is named.
+    pub default_runtime: String,
+    /// What judges their actions.
+    pub guard: Arc<dyn Guard>,
+    /// How long nothing may be asked of a session.
+    pub idle_timeout: Duration,
+    /// What happens then.
+    pub when_idle: Idle,
+    /// How long a session may live.
+    pub life_max: Option<Duration>,
+    /// How long a command may be silent before the agent is told.
+    pub no_change_timeout: Duration,
+    /// How long an action may take that does not say so itself.
+    pub timeout: Duration,
+    /// Sessions that are not closed, of everyone.
+    pub sessions_max: usize,
+    /// Sessions that are not closed, of one owner.
+    pub owner_sessions_max: usize,
+}
+
+/// What was found at a start after an end that was not in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Sessions whose sandbox runs on.
+    pub found: usize,
+    /// Sessions whose sandbox is gone.
+    pub lost: usize,
+    /// Actions that had no observation yet.
+    pub in_doubt: usize,
+}
+
+/// All sessions of one server. Cloning it gives another handle.
+#[derive(Clone)]
+pub struct Sessions {
+    common: Arc<Common>,
+    live: Arc<Live>,
+}
+
+impl Sessions {
+    /// Takes up the sessions of the log: finds their sandboxes again, or records them as lost, and
+    /// sees to it that every action has its observation.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn start(
+        log: EventLog,
+        options: SessionsOptions,
+    ) -> Result<(Self, Recovery), SessionError> {
+        let common = Arc::new(Common {
+            options: Arc::new(options),
+            log,
+            ending: watch::Sender::new(Ending::No),
+        });
+        let live = Arc::new(Live::default());
+        let recovery = recover::all(&common, &live).await?;
+        tokio::spawn(timer::watch(Arc::downgrade(&live)));
+        Ok((Self { common, live }, recovery))
+    }
+
+    /// Makes a session and returns once it is recorded; its state tells when it is ready.
+    ///
+    /// # Errors
+    /// When the request makes no sense, a limit is reached or it cannot be recorded.
+    pub async fn create(
+        &self,
+        new: NewSession,
+        owner: Owner,
+    ) -> Result<Arc<Session>, SessionError> {
+        self.begin(new, owner).await.map(Session::of)
+    }
+
+    /// Makes a session and returns once it is ready.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and when it could not be started.
+    pub async fn create_ready(
+        &self,
+        new: NewSession,
+        owner: Owner,
+    ) -> Result<Arc<Session>, SessionError> {
+        let session = self.begin(new, owner).await?;
+        let mut states = session.state.subscribe();
+        let state = states
+            .wait_for(|state| *state != SessionState::Starting)
+            .await;
+        if state.is_ok_and(|state| *state != SessionState::Failed) {
+            return Ok(Session::of(session));
+        }
+        let failure = &session.failure;
+        let failure = failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        Err(failure.unwrap_or_else(|| session.wrong_state("be started")))
+    }
+
+    /// The session with a name, also one that is closed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn get(&self, session: &SessionId) -> Result<Arc<Session>, SessionError> {
+        self.find(session).await.map(Session::of)
+    }
+
+    /// Sessions by name: of one owner or of everyone, behind a name, at most `limit`.
+    pub async fn list(
+        &self,
+        owner: Option<&Owner>,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Vec<SessionInfo> {
+        let documents = match self.common.log.store().list(document::KIND).await {
+            Ok(documents) => documents,
+            Err(error) => {
+                tracing::error!(%error, "cannot list the sessions that have ended");
+                Vec::new()
+            }
+        };
+        let mut listed = Vec::new();
+        for document in documents {
+            if listed.len() >= limit {
+                break;
+            }
+            let (Ok(id), Ok(written)) = (
+                SessionId::new(document.name.name),
+                SessionDocument::from_value(document.value),
+            ) else {
+                continue;
+            };
+            let is_theirs = owner.is_none_or(|owner| *owner == written.owner);
+            if !is_theirs || after.is_some_and(|after| id <= *after) {
+                continue;
+            }
+            match self.revive(id, written, document.version).await {
+                Ok(session) => listed.push(session.info()),
+                Err(error) => tracing::error!(%error, "cannot list a session that has ended"),
+            }
+        }
+        listed
+    }
+
+    /// Closes a session and removes its log.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be ended.
+    pub async fn remove(&self, session: &SessionId) -> Result<(), SessionError> {
+        let found = self.find(session).await?;
+        found.close(Why::Asked).await?;
+        let store = self.common.log.store();
+        store.remove(session.clone()).await?;
+        Ok(store.delete(document::name(session)).await?)
+    }
+
+    /// What sessions are recorded in.
+    pub fn log(&self) -> &EventLog {
+        &self.common.log
+    }
+
+    /// What all sessions have in common.
+    pub fn options(&self) -> &SessionsOptions {
+        &self.common.options
+    }
+
+    /// Ends in order: takes no more actions, waits for those under way at most `patience`, and
+    /// lets go of the sandboxes, which run on.
+    pub async fn shut_down(&self, patience: Duration) {
+        self.common.ending.send_replace(Ending::Draining);
+        let sessions = self.live.all();
+        let unused = async {
+            for session in &sessions {
+                let mut users = session.users.subscribe();
+                let _ = users.wait_for(|users| *users == 0).await;
+            }
+        };
+        let drained = tokio::time::timeout(patience, unused).await.is_ok();
+        self.common.ending.send_replace(Ending::LettingGo);
+        if !drained {
+            for session in &sessions {
+                let mut users = session.users.subscribe();
+                let _ = users.wait_for(|users| *users == 0).await;
+            }
+        }
+        for session in sessions {
+            let state = session.state();
+            if matches!(state, SessionState::Ready | SessionState::Paused)
+                && let Err(error) = session.write_down().await
+            {
+                tracing::warn!(session = %session.id, %error, "cannot write a session down");
+            }
+            session.take_sandbox();
+        }
+        self.live.clear();
+    }
+
+    async fn begin(&self, new: NewSession, owner: Owner) -> Result<Arc<Conductor>, SessionError> {
+        if *self.common.ending.borrow() != Ending::No {
+            return Err(SessionError::ShuttingDown);
+        }
+        let (common, live) = (Arc::clone(&self.common), Arc::clone(&self.live));
+        // A task of its own: a caller who goes away leaves no half-made session.
+        let made = tokio::spawn(create::session(new, owner, common, live)).await;
+        made.unwrap_or(Err(SessionError::ShuttingDown))
+    }
+
+    async fn find(&self, session: &SessionId) -> Result<Arc<Conductor>, SessionError> {
+        if let Some(session) = self.live.get(session) {
+            return Ok(session);
+        }
+        let missing = || SessionError::NotFound {
+            session: session.clone(),
+        };
+        let found = self.common.log.store().get(document::name(session)).await?;
+        let found = found.ok_or_else(missing)?;
+        let written = SessionDocument::from_value(found.value)?;
+        let revived = self.revive(session.clone(), written, found.version).await;
+        Ok(revived?)
+    }
+
+    /// The session that is live, or else one that has ended as it is written down.
+    async fn revive(
+        &self,
+        id: SessionId,
+        document: SessionDocument,
+        version: u64,
+    ) -> Result<Arc<Conductor>, LogError> {
+        if let Some(session) = self.live.get(&id) {
+            return Ok(session);
+        }
+        let beginning = Beginning {
+            id,
+            document,
+            version,
+            mask: Mask::default(),
+        };
+        let (common, live) = (Arc::clone(&self.common), Arc::downgrade(&self.live));
+        Ok(Arc::new(Conductor::new(beginning, common, live).await?))
+    }
+}
+
+impl std::fmt::Debug for SessionsOptions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let runtimes: Vec<&String> = self.runtimes.keys().collect();
+        formatter
+            .debug_struct("SessionsOptions")
+            .field("runtimes", &runtimes)
+            .field("default_runtime", &self.default_runtime)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}

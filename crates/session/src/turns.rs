@@ -1,0 +1,106 @@
+//! Sees to it that commands for one shell are handed over in the order of their numbers.
+//!
+//! From there on the sandbox keeps the order. So a turn lasts from the record of an action to the
+//! moment in which the sandbox has it, and not to its end.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
+use zareba_protocol::{Action, ActionEvent, ShellName};
+
+/// Queues that are kept though nobody waits in them; beyond this they are swept.
+const IDLE_QUEUES_MAX: usize = 64;
+
+/// The queues of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    by_shell: Mutex<HashMap<ShellName, Arc<Queue<()>>>>,
+}
+
+/// The right to be the next for a shell; `None` for what needs none.
+pub(crate) type Turn = Option<OwnedMutexGuard<()>>;
+
+impl Turns {
+    /// Waits for an action's turn. Input is for what runs already, and waits for nobody.
+    pub(crate) async fn wait(&self, action: &ActionEvent) -> Turn {
+        match &action.action {
+            Action::Run(run) if !run.is_static && !is_input(action) => {
+                let queue = self.queue(action.shell.clone().unwrap_or_default());
+                Some(queue.lock_owned().await)
+            }
+            _ => None,
+        }
+    }
+
+    fn queue(&self, shell: ShellName) -> Arc<Queue<()>> {
+        let mut by_shell = self.by_shell.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_shell.len() > IDLE_QUEUES_MAX {
+            by_shell.retain(|_, queue| Arc::strong_count(queue) > 1);
+        }
+        Arc::clone(by_shell.entry(shell).or_default())
+    }
+}
+
+/// Whether an action is meant for a command that runs already.
+pub(crate) fn is_input(action: &ActionEvent) -> bool {
+    match &action.action {
+        Action::Run(run) => run.is_input || is_control_key(run.command.trim()),
+        _ => false,
+    }
+}
+
+/// `C-c` and its like, which press a key whether or not the action says that it is input.
+fn is_control_key(command: &str) -> bool {
+    let mut letters = command.chars();
+    (letters.next(), letters.next()) == (Some('C'), Some('-'))
+        && letters
+            .next()
+            .is_some_and(|letter| letter.is_ascii_alphabetic())
+        && letters.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use zareba_protocol::RunCommand;
+
+    use super::*;
+
+    fn run(command: &str) -> ActionEvent {
+        Action::Run(RunCommand::new(command)).into()
+    }
+
+    #[tokio::test]
+    async fn input_passes_a_command_that_waits_and_another_command_does_not() {
+        let turns = Turns::default();
+        let first = turns.wait(&run("sleep 1")).await;
+        assert!(first.is_some());
+        assert!(turns.wait(&run("C-c")).await.is_none());
+        let input = Action::Run(RunCommand::input("yes")).into();
+        assert!(turns.wait(&input).await.is_none());
+        let other = run("true").with_shell(ShellName::new("other").unwrap());
+        assert!(turns.wait(&other).await.is_some());
+        let second = run("C-cat");
+        let mut second = Box::pin(turns.wait(&second));
+        let waits = tokio::select! {
+            biased;
+            _ = &mut second => false,
+            () = std::future::ready(()) => true,
+        };
+        assert!(waits);
+        drop(first);
+        assert!(second.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn many_shells_do_not_leave_many_queues() {
+        let turns = Turns::default();
+        for number in 0..1000 {
+            let shell = ShellName::new(format!("s{number}")).unwrap();
+            drop(turns.wait(&run("true").with_shell(shell)).await);
+        }
+        assert!(turns.by_shell.lock().unwrap().len() <= IDLE_QUEUES_MAX + 1);
+    }
+}

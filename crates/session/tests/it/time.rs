@@ -1,0 +1,135 @@
+//! Sessions that nobody uses, or that live too long.
+
+use std::{sync::Arc, time::Duration};
+
+use zareba_session::{Idle, NewSession, Session, SessionLimits, SessionState};
+
+use crate::fixture::{
+    Place, assert_all_answered, on, output, owner, records, request, run, statuses,
+};
+
+fn limited(runtime: &str, limits: SessionLimits) -> NewSession {
+    NewSession {
+        limits,
+        ..on(runtime)
+    }
+}
+
+fn idle(millis: u64, when_idle: Idle) -> SessionLimits {
+    SessionLimits {
+        idle_timeout: Some(Duration::from_millis(millis)),
+        when_idle: Some(when_idle),
+        life_max: None,
+    }
+}
+
+/// Waits until the session is so; whatever changes it records something.
+async fn becomes(session: &Arc<Session>, state: SessionState) {
+    let mut events = session.events(0);
+    while session.info().state != state {
+        events.next().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_idle_session_is_paused_and_wakes_for_the_next_action_sn_3() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let new = limited("native", idle(300, Idle::Pause));
+    let session = sessions.create_ready(new, owner()).await.unwrap();
+    output(&session, "A=kept").await;
+    for _ in 0..2 {
+        becomes(&session, SessionState::Paused).await;
+        assert_eq!(output(&session, "echo $A").await, "kept");
+        assert_eq!(session.info().state, SessionState::Ready);
+    }
+    becomes(&session, SessionState::Paused).await;
+    let sandbox = session.sandbox().await.unwrap();
+    assert!(sandbox.list_files(None).await.is_ok());
+    let told = statuses(&session).await;
+    let (stopped, ready) = ("STATUS$STOPPED".to_owned(), "STATUS$READY".to_owned());
+    let round = [stopped.clone(), ready.clone()];
+    let expected = [vec![ready], round.to_vec(), round.to_vec(), round.to_vec()].concat();
+    assert!(told.join(" ").contains(&expected.join(" ")), "{told:?}");
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn pausing_and_resuming_may_alternate_quickly_and_paused_ones_can_be_closed_sn_3() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("native"), owner()).await.unwrap();
+    let acting = async {
+        for number in 0..20 {
+            assert_eq!(
+                output(&session, &format!("echo {number}")).await,
+                number.to_string()
+            );
+        }
+    };
+    let alternating = async {
+        for _ in 0..20 {
+            session.pause().await.unwrap();
+            session.pause().await.unwrap();
+            session.resume().await.unwrap();
+            session.resume().await.unwrap();
+        }
+    };
+    tokio::join!(acting, alternating);
+    assert_all_answered(&session, 20).await;
+    session.pause().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_runtime_that_cannot_pause_says_so_and_goes_on() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let new = limited("cli", idle(1, Idle::Pause));
+    let session = sessions.create_ready(new, owner()).await.unwrap();
+    let error = session.pause().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the runtime `cli` cannot pause a sandbox"
+    );
+    assert_eq!(output(&session, "sleep 0.1; echo on").await, "on");
+    assert_eq!(session.info().state, SessionState::Ready);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_session_is_closed_but_not_while_something_runs() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let new = limited("cli", idle(200, Idle::Close));
+    let session = sessions.create_ready(new, owner()).await.unwrap();
+    assert_eq!(output(&session, "sleep 0.6; echo done").await, "done");
+    becomes(&session, SessionState::Closed).await;
+    let notes = records(&session).await;
+    assert!(notes.iter().any(|record| {
+        record.payload.get("note") == Some(&"closed: it was idle for too long".into())
+    }));
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_life_does_used_or_not() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let limits = SessionLimits {
+        life_max: Some(Duration::from_millis(500)),
+        ..SessionLimits::default()
+    };
+    let session = sessions
+        .create_ready(limited("cli", limits), owner())
+        .await
+        .unwrap();
+    let under_way = session.submit(request(run("sleep 1000"))).await.unwrap();
+    let answer = session.answer(under_way.sequence).await.unwrap();
+    assert_eq!(answer.payload["observation"], "error");
+    becomes(&session, SessionState::Closed).await;
+    assert_all_answered(&session, 1).await;
+    assert_eq!(place.leftovers(), [""; 0]);
+}
