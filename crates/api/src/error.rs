@@ -70,12 +70,20 @@ codes! {
     LimitExceeded = "limit_exceeded", 400, Invalid;
     /// A path that cannot be one.
     InvalidPath = "invalid_path", 400, Invalid;
+    /// A name or a path is longer than file systems take.
+    NameTooLong = "name_too_long", 400, Invalid;
+    /// Links on the way lead to more links than are followed.
+    TooManyLinks = "too_many_links", 400, Invalid;
     /// There is no key, or not a valid one.
     Unauthorized = "unauthorized", 401, Permission;
     /// The key is valid and does not allow this.
     Forbidden = "forbidden", 403, Permission;
     /// A path that leads out of where files may be.
     PathOutsideRoot = "path_outside_root", 403, Permission;
+    /// The permissions of a file forbid it.
+    PermissionDenied = "permission_denied", 403, Permission;
+    /// The file is on a file system that nobody can write to.
+    ReadOnlyFileSystem = "read_only_file_system", 403, Permission;
     /// There is nothing with that name, or it is somebody else's.
     NotFound = "not_found", 404, NotFound;
     /// The path exists and does not take this method.
@@ -86,8 +94,12 @@ codes! {
     Conflict = "conflict", 409, Busy;
     /// There is one with that name already.
     Exists = "exists", 409, Busy;
+    /// The directory is not empty.
+    DirectoryNotEmpty = "directory_not_empty", 409, Busy;
     /// The body is larger than may be.
     BodyTooLarge = "body_too_large", 413, Invalid;
+    /// The file is larger than this can be done with.
+    FileTooLarge = "file_too_large", 413, Invalid;
     /// The target of the request is longer than may be.
     UriTooLong = "uri_too_long", 414, Invalid;
     /// The body is of another type than this route takes.
@@ -100,6 +112,12 @@ codes! {
     IdempotencyMismatch = "idempotency_mismatch", 422, Invalid;
     /// What is at that path is no regular file.
     NotARegularFile = "not_a_regular_file", 422, Invalid;
+    /// What is at that path is a directory.
+    IsADirectory = "is_a_directory", 422, Invalid;
+    /// What is at that path is no directory.
+    NotADirectory = "not_a_directory", 422, Invalid;
+    /// The two names are on different file systems.
+    OtherFileSystem = "other_file_system", 422, Invalid;
     /// This runtime cannot do that at all.
     Unsupported = "unsupported", 422, Unsupported;
     /// More requests, or wrong keys, than allowed in this time.
@@ -120,8 +138,16 @@ codes! {
     ShuttingDown = "shutting_down", 503, Disconnected;
     /// The sandbox, or what makes sandboxes, cannot be reached now.
     BackendUnavailable = "backend_unavailable", 503, Disconnected;
+    /// Too many files are open in the sandbox.
+    TooManyOpenFiles = "too_many_open_files", 503, Busy;
+    /// Something uses the file now, or too many directories are watched.
+    FileBusy = "file_busy", 503, Busy;
     /// It took longer than allowed.
     Timeout = "timeout", 504, Timeout;
     /// The event log has no space; nothing was done.
     LogFull = "log_full", 507, Busy;
+    /// The disk of the sandbox is full.
+    DiskFull = "disk_full", 507, Busy;
+    /// The sandbox has used up what it may have of the disk.
+    DiskQuotaExceeded = "disk_quota_exceeded", 507, Busy;
 }

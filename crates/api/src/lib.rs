@@ -12,6 +12,7 @@
 
 mod error;
 mod event;
+mod file;
 mod key;
 mod openapi;
 pub mod operation;
@@ -19,12 +20,18 @@ mod seconds;
 mod secret;
 mod service;
 mod session;
+mod terminal;
 
 pub mod operations;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use event::{
     ActionAccepted, AnswerQuery, BlobQuery, Event, EventKind, EventPage, EventsQuery, RunQuery,
+};
+pub use file::{
+    ArchiveFormat, ArchiveQuery, ChangeKind, CreateDirectory, FileChange, FileDigest, FileEntry,
+    FileKind, FilePage, FileStatus, ListFilesQuery, ReadFileQuery, RemoveFileQuery, RenameFile,
+    StatusQuery, WatchQuery, WriteFileQuery,
 };
 pub use key::{CreateKey, CreateSessionKey, CreatedKey, Key, KeyPage, KeyQuota, KeyScope, Ticket};
 pub use openapi::openapi;
@@ -41,6 +48,10 @@ pub use service::{
 pub use session::{
     CreateQuery, CreateSession, DeleteQuery, Idle, PageQuery, Session, SessionLimits, SessionPage,
     SessionState, Setup,
+};
+pub use terminal::{
+    CreateTerminal, Port, PortPage, SharedPort, Terminal, TerminalCommand, TerminalExit,
+    TerminalNotice, TerminalPage, TerminalQuery, WindowSize,
 };
 
 /// The header that names an action, so that a repeated request is not a second action.

@@ -2,9 +2,12 @@
 
 pub mod actions;
 pub mod events;
+pub mod files;
 pub mod keys;
+pub mod ports;
 pub mod service;
 pub mod sessions;
+pub mod terminals;
 
 use crate::Operation;
 
@@ -15,6 +18,9 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         sessions::ALL,
         actions::ALL,
         events::ALL,
+        files::ALL,
+        terminals::ALL,
+        ports::ALL,
         keys::ALL,
     ]
     .into_iter()

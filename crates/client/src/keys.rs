@@ -53,7 +53,7 @@ impl Client {
     /// # Errors
     /// Whatever kept it from being made.
     pub async fn create_ticket(&self, session: &SessionId) -> Result<Ticket, ClientError> {
-        let ask = Ask::new(self, &keys::TICKET, &[session.as_str()])?;
+        let ask = Ask::new(self, &keys::CREATE_TICKET, &[session.as_str()])?;
         self.ask_for(ask.repeated(Repeat::Always)).await
     }
 }

@@ -62,7 +62,10 @@ impl Row {
     /// Whether the row can stand behind another: its digest if it can.
     pub(crate) fn follows(&self, next: u64, last: Digest) -> Result<Digest, String> {
         if self.sequence != next {
-            return Err(format!("it has number {}, and {next} comes next", self.sequence));
+            return Err(format!(
+                "it has number {}, and {next} comes next",
+                self.sequence
+            ));
         }
         if Digest::from_hex(&self.previous) != Some(last) {
             return Err("it does not name the record before it".to_owned());

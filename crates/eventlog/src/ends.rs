@@ -30,7 +30,9 @@ impl Ends {
             return None;
         }
         if state.senders.len() >= state.prune_at.max(PRUNE_MIN) {
-            state.senders.retain(|_, sender| sender.receiver_count() > 0);
+            state
+                .senders
+                .retain(|_, sender| sender.receiver_count() > 0);
             state.prune_at = state.senders.len() * 2;
         }
         let sender = state.senders.entry(session.clone()).or_default();

@@ -124,7 +124,9 @@ impl LogError {
             | Self::Unavailable { .. }
             | Self::Conflict { .. }
             | Self::Quota { .. } => ErrorClass::Busy,
-            Self::TooLarge { .. } | Self::TooDeep { .. } | Self::ReadOnly | Self::Import { .. } => ErrorClass::Invalid,
+            Self::TooLarge { .. } | Self::TooDeep { .. } | Self::ReadOnly | Self::Import { .. } => {
+                ErrorClass::Invalid
+            }
             Self::Closed => ErrorClass::Disconnected,
         }
     }

@@ -6,6 +6,28 @@
 //! journal and checksums frame what is written; what is ours on top is the number, the chain of
 //! hashes and the check of both. Beside the records there are [`Document`]s: small named values
 //! with a version, in which servers keep what must survive them (sessions, keys).
+//!
+//! # How an entry becomes a record
+//!
+//! `payload` folds it, `writer` puts it into the one bounded queue of the log, and the loop in
+//! `writer/conduct.rs` has all that waits there written as one transaction. Only after that has
+//! been committed is anybody answered. When it cannot be, the same loop decides who waits and who
+//! is sent away ([`Patience`]), tries again, and writes a note about it into the sessions that
+//! were hit: `{"note": "event_log_not_durable", ...}`.
+//!
+//! # Large payloads
+//!
+//! A payload whose JSON has up to 256 KiB stands in its record. Up to 1 MiB it is kept apart, by
+//! its digest, and comes back whole. Of a larger one, up to 64 MiB, the large texts come back as
+//! references, and so do whole fields where that is not enough, and in the end the payload itself:
+//!
+//! ```json
+//! { "$blob": "<64 hexadecimal digits>", "form": "text", "bytes": 3145728, "head": "<4 KiB>" }
+//! ```
+//!
+//! [`Store::blob`] gives the bytes: a text as it was (`"form": "text"`), or the JSON of a field
+//! (`"form": "json"`). A payload that has such an object of its own gets it back unchanged, so a
+//! reader that follows references must be prepared to find nothing.
 #![deny(missing_docs)]
 
 mod chain;

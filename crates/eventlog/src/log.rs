@@ -17,6 +17,7 @@ use crate::{
 #[derive(Clone)]
 pub struct EventLog {
     store: Arc<dyn Rows>,
+    durability: Durability,
 }
 
 impl EventLog {
@@ -39,6 +40,7 @@ impl EventLog {
     pub async fn open_file_with(path: &Path, options: Options) -> Result<Self, LogError> {
         Ok(Self {
             store: Arc::new(Sqlite::open(path, options).await?),
+            durability: options.durability,
         })
     }
 
@@ -51,6 +53,7 @@ impl EventLog {
     pub async fn open_file_to_read(path: &Path) -> Result<Self, LogError> {
         Ok(Self {
             store: Arc::new(Sqlite::open_to_read(path).await?),
+            durability: Durability::default(),
         })
     }
 
@@ -73,12 +76,18 @@ impl EventLog {
     pub async fn open_database_with(url: &str, options: Options) -> Result<Self, LogError> {
         Ok(Self {
             store: Arc::new(Postgres::open(url, options).await?),
+            durability: options.durability,
         })
     }
 
     /// The records and documents.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// What an acknowledged record survives.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// Records from a number on, those that are there and then those that come, without an end.

@@ -73,3 +73,7 @@ impl Retention {
         removed.into_iter().map(|usage| usage.session).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

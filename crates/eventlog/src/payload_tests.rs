@@ -45,14 +45,19 @@ async fn el_10_large_texts_of_a_very_large_payload_become_references() {
 #[tokio::test]
 async fn el_10_many_small_values_become_a_reference_to_their_field_or_to_all() {
     let many: Vec<usize> = (0..300_000).collect();
-    let folded = fold(object(json!({ "kind": "x", "many": many }))).await.unwrap();
+    let folded = fold(object(json!({ "kind": "x", "many": many })))
+        .await
+        .unwrap();
     assert_eq!(folded.payload["kind"], "x");
     assert_eq!(folded.payload["many"]["form"], "json");
     assert_eq!(folded.blobs[0].bytes, json!(many).to_string());
 
     let wide: Map<String, Value> = (0..200_000).map(|n| (n.to_string(), n.into())).collect();
     let folded = fold(wide.clone()).await.unwrap();
-    assert_eq!(folded.payload["$blob"], Digest::of(text_of(&wide).as_bytes()).to_string());
+    assert_eq!(
+        folded.payload["$blob"],
+        Digest::of(text_of(&wide).as_bytes()).to_string()
+    );
     assert_eq!(folded.blobs[0].bytes, text_of(&wide));
 }
 

@@ -206,7 +206,9 @@ impl Rows for Postgres {
     ) -> BoxFuture<'_, Result<Vec<Row>, LogError>> {
         Box::pin(async move {
             let link = self.readers.lend().await?;
-            read::rows(&link, &session, from, limit).await.map_err(unread)
+            read::rows(&link, &session, from, limit)
+                .await
+                .map_err(unread)
         })
     }
 
@@ -235,7 +237,9 @@ impl Rows for Postgres {
     ) -> BoxFuture<'_, Result<Vec<String>, LogError>> {
         Box::pin(async move {
             let link = self.readers.lend().await?;
-            read::blobs_of(&link, &session, sequence).await.map_err(unread)
+            read::blobs_of(&link, &session, sequence)
+                .await
+                .map_err(unread)
         })
     }
 

@@ -249,10 +249,7 @@ impl Rows for Sqlite {
         )
     }
 
-    fn lost_blobs(
-        &self,
-        session: SessionId,
-    ) -> BoxFuture<'_, Result<Vec<LostBlob>, LogError>> {
+    fn lost_blobs(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<LostBlob>, LogError>> {
         Box::pin(
             self.readers
                 .run(move |connection| read::lost_blobs(connection, &session)),

@@ -185,8 +185,7 @@ pub(crate) trait Rows: Store {
     ) -> BoxFuture<'_, Result<Vec<String>, LogError>>;
 
     /// What a session's records keep apart and is missing or wrong.
-    fn lost_blobs(&self, session: SessionId)
-    -> BoxFuture<'_, Result<Vec<LostBlob>, LogError>>;
+    fn lost_blobs(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<LostBlob>, LogError>>;
 
     /// What was found when the log was opened.
     fn recovery(&self) -> &Recovery;

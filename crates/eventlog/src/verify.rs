@@ -102,7 +102,10 @@ impl Walk {
         };
         self.previous = Some(digest);
         if expected.is_some_and(|expected| expected.to_string() != row.previous) {
-            self.note(row.sequence, "it does not name the record before it".to_owned());
+            self.note(
+                row.sequence,
+                "it does not name the record before it".to_owned(),
+            );
             return None;
         }
         Some(digest)

@@ -78,8 +78,8 @@ fn here() -> Transfers {
 
 /// What is copied, by its real name, and where to: a directory keeps its name.
 fn source(from: &Path, to: PathBuf) -> Result<(PathBuf, PathBuf), RuntimeError> {
-    let real = std::fs::canonicalize(from)
-        .map_err(|error| failed(from, class_of_io(&error), error))?;
+    let real =
+        std::fs::canonicalize(from).map_err(|error| failed(from, class_of_io(&error), error))?;
     if !real.is_dir() {
         // By the name that was given: a link to a file is copied under the link's name.
         let named = std::path::absolute(from);

@@ -14,7 +14,7 @@ use zareba_runtime::{
 use zareba_wire::BoxFuture;
 
 use crate::{
-    DockerOptions, LogQuery, Logs, EngineReport, Measured,
+    DockerOptions, EngineReport, LogQuery, Logs, Measured,
     directory::instance,
     engine::Engine,
     found,

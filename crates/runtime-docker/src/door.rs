@@ -159,10 +159,16 @@ mod tests {
         assert!(matches!(doorway.open(KEY), Err(DoorError::Missing { .. })));
         let name = doorway.path.join(SOCKET);
         symlink(&victim, &name).unwrap();
-        assert!(matches!(doorway.open(KEY), Err(DoorError::NotASocket { .. })));
+        assert!(matches!(
+            doorway.open(KEY),
+            Err(DoorError::NotASocket { .. })
+        ));
         fs::remove_file(&name).unwrap();
         fs::write(&name, "").unwrap();
-        assert!(matches!(doorway.open(KEY), Err(DoorError::NotASocket { .. })));
+        assert!(matches!(
+            doorway.open(KEY),
+            Err(DoorError::NotASocket { .. })
+        ));
     }
 
     #[tokio::test]

@@ -22,21 +22,36 @@ const REFUSED: [(&str, &str); 20] = [
     ("cap_drop", "all are dropped already"),
     ("security_opt", "the filter of system calls is ours"),
     ("devices", "a sandbox has no devices of the machine"),
-    ("device_requests", "ask for graphics processors by their own setting"),
-    ("device_cgroup_rules", "a sandbox has no devices of the machine"),
+    (
+        "device_requests",
+        "ask for graphics processors by their own setting",
+    ),
+    (
+        "device_cgroup_rules",
+        "a sandbox has no devices of the machine",
+    ),
     ("pid_mode", "processes of the machine stay out of sight"),
     ("ipc_mode", "memory of the machine stays out of sight"),
     ("uts_mode", "the machine's name is not the sandbox's"),
     ("userns_mode", "users of the machine are not the sandbox's"),
-    ("cgroupns", "control groups of the machine stay out of sight"),
+    (
+        "cgroupns",
+        "control groups of the machine stay out of sight",
+    ),
     ("network_mode", "choose the network by its own setting"),
     ("network", "choose the network by its own setting"),
     ("volumes", "list volumes by their own setting"),
     ("mounts", "list volumes by their own setting"),
     ("volumes_from", "list volumes by their own setting"),
     ("user", "choose the user by its own setting"),
-    ("read_only", "choose a writable root in the relaxed settings"),
-    ("oom_kill_disable", "without it the whole machine can stand still"),
+    (
+        "read_only",
+        "choose a writable root in the relaxed settings",
+    ),
+    (
+        "oom_kill_disable",
+        "without it the whole machine can stand still",
+    ),
 ];
 
 /// Adds options to what is asked of the Engine.
@@ -73,7 +88,12 @@ fn apply_one(name: &str, value: &Value, body: &mut ContainerCreateBody) -> Resul
             &mut host.memory_reservation,
             "a size such as `2g`",
         ),
-        "shm_size" => set(name, size(value), &mut host.shm_size, "a size such as `64m`"),
+        "shm_size" => set(
+            name,
+            size(value),
+            &mut host.shm_size,
+            "a size such as `64m`",
+        ),
         "cpu_quota" | "cpu_period" => {
             // The Engine takes either these two or one number.
             host.nano_cpus = None;
@@ -97,7 +117,12 @@ fn apply_one(name: &str, value: &Value, body: &mut ContainerCreateBody) -> Resul
         "oom_score_adj" => {
             // A negative one would let others die first.
             let fair = value.as_i64().filter(|score| (0..=1000).contains(score));
-            set(name, fair, &mut host.oom_score_adj, "a number from 0 to 1000")
+            set(
+                name,
+                fair,
+                &mut host.oom_score_adj,
+                "a number from 0 to 1000",
+            )
         }
         _ => Err(ExtraError::Refused {
             name: name.to_owned(),

@@ -82,7 +82,7 @@ pub(crate) async fn find(
             statuses: Arc::clone(&statuses),
         },
     ));
-    Ok(DockerSandbox::new(Parts {
+    let parts = Parts {
         id: sandbox,
         container: record.container.clone(),
         record,
@@ -95,7 +95,8 @@ pub(crate) async fn find(
         life,
         fate,
         happened,
-    }))
+    };
+    Ok(DockerSandbox::new(parts, &container))
 }
 
 /// The record and the container of a sandbox of ours.

@@ -111,10 +111,13 @@ pub(crate) fn check_mounts(pid: i64, plan: &Plan, workspace: &Path) -> Result<()
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let volumes = plan.volumes.iter().filter_map(|volume| match &volume.source {
-        MountedSource::Host(path) => Some((path.as_path(), volume.target.as_path())),
-        MountedSource::Named(_) | MountedSource::Overlay { .. } => None,
-    });
+    let volumes = plan
+        .volumes
+        .iter()
+        .filter_map(|volume| match &volume.source {
+            MountedSource::Host(path) => Some((path.as_path(), volume.target.as_path())),
+            MountedSource::Named(_) | MountedSource::Overlay { .. } => None,
+        });
     let given = plan.workspace.as_deref().map(|path| (path, workspace));
     for (source, target) in volumes.chain(given) {
         let is_same = inode_of(source)

@@ -1,10 +1,56 @@
 //! Runs the executor in a container of a Docker Engine.
+//!
+//! No image is built for that. The static `zareba` program is mounted into the user's own image
+//! and is the container's first process; a Unix socket in a directory that both sides see is the
+//! way in. [`DockerOptions`] is what an operator decides, [`DockerRuntime`] makes sandboxes of it.
+//!
+//! The way of a new sandbox: `plan` decides, `image` finds the image, `request` writes down what
+//! is asked of the `engine`, `readback` compares what came of it, `wake` starts it, asks the
+//! `kernel` what holds it and waits for the executor behind the `door`; `make` is the order of all
+//! that. Then `keep` owns it, told by the `watcher` of what happens to it, until `remains` are
+//! removed. `found` is for sandboxes that were made earlier, `monitor` for those who look.
+#![deny(missing_docs)]
 
-mod engine;
 mod options;
-mod seccomp;
 mod volumes;
 
-pub use engine::*;
-pub use options::*;
-pub use volumes::*;
+mod docker;
+mod found;
+mod make;
+mod monitor;
+mod sandbox;
+
+mod extra;
+mod image;
+mod plan;
+mod ports;
+mod program;
+mod readback;
+mod request;
+mod seccomp;
+
+mod door;
+mod ending;
+mod engine;
+mod kernel;
+mod wake;
+mod watcher;
+
+mod copy;
+mod directory;
+mod keep;
+mod life;
+mod queues;
+mod record;
+mod remains;
+
+pub use docker::DockerRuntime;
+pub use ending::ExitReason;
+pub use engine::{AddressError, EngineAddress, EngineError, EngineFault, EngineSources, TlsFiles};
+pub use monitor::{EngineReport, LogMode, LogPiece, LogQuery, LogStream, Logs, Measured};
+pub use options::{
+    Allowed, Debugging, DockerOptions, GpuRequest, Lifetime, NetworkChoice, PortChoice,
+    PortRequest, PullPolicy, Reach, Relaxed, RootMode, SandboxUser, Ulimit, Usage, VariableStore,
+    WorkspaceOwnership,
+};
+pub use volumes::{VolumeError, VolumeMode, VolumeRequest, VolumeSource};

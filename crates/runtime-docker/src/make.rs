@@ -174,7 +174,7 @@ fn own(
         life.outlive();
     }
     statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
-    Ok(DockerSandbox::new(Parts {
+    let parts = Parts {
         id: made.plan.id,
         container: made.container,
         record,
@@ -187,7 +187,8 @@ fn own(
         life,
         fate,
         happened,
-    }))
+    };
+    Ok(DockerSandbox::new(parts, &made.awake.container))
 }
 
 async fn bring_up(

@@ -267,9 +267,7 @@ fn mounted(
                 "the volume `{name}` cannot have the mode `overlay`: only a directory can"
             )));
         }
-        (VolumeSource::Host(path), _) => {
-            MountedSource::Host(rules.resolve(path).map_err(refused)?)
-        }
+        (VolumeSource::Host(path), _) => MountedSource::Host(rules.resolve(path).map_err(refused)?),
         (VolumeSource::Named(name), _) => MountedSource::Named(name.clone()),
     };
     Ok(Mounted {

@@ -129,7 +129,11 @@ mod tests {
         });
         let ports: HashSet<u16> = reserved.iter().map(|port| port.inside).collect();
         assert_eq!(ports.len(), 8);
-        assert!(reserved.iter().all(|port| port.outside == Some(port.inside)));
+        assert!(
+            reserved
+                .iter()
+                .all(|port| port.outside == Some(port.inside))
+        );
     }
 
     #[test]

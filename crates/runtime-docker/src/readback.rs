@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn what_was_asked_for_must_be_there_and_more_may_be() {
         assert_eq!(
-            check(json!({"a": 1, "b": ["x"]}), json!({"a": 1, "b": ["x"], "c": 2})),
+            check(
+                json!({"a": 1, "b": ["x"]}),
+                json!({"a": 1, "b": ["x"], "c": 2})
+            ),
             [""; 0]
         );
         assert_eq!(

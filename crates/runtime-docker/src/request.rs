@@ -165,7 +165,10 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
         }),
         log_config: Some(HostConfigLogConfig {
             typ: Some("json-file".to_owned()),
-            config: Some(owned([("max-size", LOG_BYTES_MAX), ("max-file", LOG_FILES)])),
+            config: Some(owned([
+                ("max-size", LOG_BYTES_MAX),
+                ("max-file", LOG_FILES),
+            ])),
         }),
         ..HostConfig::default()
     })
@@ -305,9 +308,10 @@ fn mounts(order: &Order<'_>) -> Vec<Mount> {
         let (typ, source) = match &volume.source {
             MountedSource::Host(path) => (MountType::BIND, path.to_string_lossy().into_owned()),
             MountedSource::Named(name) => (MountType::VOLUME, name.clone()),
-            MountedSource::Overlay { .. } => {
-                (MountType::VOLUME, overlays.next().cloned().unwrap_or_default())
-            }
+            MountedSource::Overlay { .. } => (
+                MountType::VOLUME,
+                overlays.next().cloned().unwrap_or_default(),
+            ),
         };
         mounts.push(mount(typ, &source, &target, volume.read_only));
     }
@@ -348,7 +352,10 @@ fn exposed(ports: &[Reserved]) -> Option<Vec<String>> {
 fn bindings(order: &Order<'_>) -> Option<HashMap<String, Option<Vec<PortBinding>>>> {
     let binding = |port: &Reserved| PortBinding {
         host_ip: Some(order.options.bind_address.to_string()),
-        host_port: Some(port.outside.map_or_else(String::new, |port| port.to_string())),
+        host_port: Some(
+            port.outside
+                .map_or_else(String::new, |port| port.to_string()),
+        ),
     };
     let bindings = order.ports.iter();
     let bindings = bindings.map(|port| (port_key(port), Some(vec![binding(port)])));

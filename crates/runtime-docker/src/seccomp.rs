@@ -115,13 +115,14 @@ pub(crate) fn profile(permissions: Permissions) -> Result<Value, SeccompError> {
         toml::from_str(PROFILE).map_err(|error| SeccompError::Parse(Box::new(error)))?;
     let mut rules = Vec::new();
     for (call, decision) in decisions(&profile, permissions) {
-        let allowed = alternatives_of(&decision).ok_or_else(|| SeccompError::TooManyAlternatives {
-            call: call.to_owned(),
-        })?;
+        let allowed =
+            alternatives_of(&decision).ok_or_else(|| SeccompError::TooManyAlternatives {
+                call: call.to_owned(),
+            })?;
         let everywhere = allowed.is_always();
-        rules.extend(allowed.rules().map(|arguments| {
-            json!({ "names": [call], "action": "SCMP_ACT_ALLOW", "args": arguments })
-        }));
+        rules.extend(allowed.rules().map(
+            |arguments| json!({ "names": [call], "action": "SCMP_ACT_ALLOW", "args": arguments }),
+        ));
         // Where it is allowed sometimes, the rest falls to the default, which is the same answer.
         if !everywhere && (allowed.is_never() || decision.errno != EPERM) {
             rules.push(json!({

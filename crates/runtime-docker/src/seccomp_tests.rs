@@ -63,13 +63,21 @@ fn arguments_decide_where_the_file_says_so() {
     }
     assert_eq!(judge(STRICT, "ioctl", &[0, 0x5413]), None);
     for request in [0x5412, 0x541c, 0x5423] {
-        assert_eq!(judge(STRICT, "ioctl", &[0, request]), Some(1), "{request:#x}");
+        assert_eq!(
+            judge(STRICT, "ioctl", &[0, request]),
+            Some(1),
+            "{request:#x}"
+        );
     }
     assert_eq!(judge(STRICT, "clone", &[0x11]), None);
     assert_eq!(judge(STRICT, "clone", &[0x1000_0011]), Some(1));
     assert_eq!(judge(STRICT, "mknod", &[0, 0o010_644]), None, "a pipe");
     assert_eq!(judge(STRICT, "mknod", &[0, 0o020_644]), Some(1), "a device");
-    assert_eq!(judge(STRICT, "mknod", &[0, 0o014_644]), Some(1), "set-user-ID");
+    assert_eq!(
+        judge(STRICT, "mknod", &[0, 0o014_644]),
+        Some(1),
+        "set-user-ID"
+    );
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //! are (DK-2).
 
 use std::{
-    fs,
-    io,
+    fs, io,
     path::{Component, Path, PathBuf},
 };
 
@@ -141,13 +140,25 @@ fn is_volume_name(name: &str) -> bool {
 
 /// Directories of a system that no sandbox sees, and why not.
 const NEVER: [(&str, &str); 9] = [
-    ("/proc", "it shows and changes the processes of this machine"),
+    (
+        "/proc",
+        "it shows and changes the processes of this machine",
+    ),
     ("/sys", "it shows and changes the devices of this machine"),
     ("/dev", "it holds the devices of this machine"),
-    ("/run", "it holds the sockets of this machine, the Engine's among them"),
-    ("/var/run", "it holds the sockets of this machine, the Engine's among them"),
+    (
+        "/run",
+        "it holds the sockets of this machine, the Engine's among them",
+    ),
+    (
+        "/var/run",
+        "it holds the sockets of this machine, the Engine's among them",
+    ),
     ("/boot", "it holds the kernel of this machine"),
-    ("/etc", "it holds the configuration and secrets of this machine"),
+    (
+        "/etc",
+        "it holds the configuration and secrets of this machine",
+    ),
     ("/var/lib/docker", "it holds the data of the Engine"),
     ("/var/lib/containers", "it holds the data of the Engine"),
 ];
@@ -193,7 +204,7 @@ impl MountRules<'_> {
         // Nothing above these either: a mount takes along what lies below it.
         let named = NEVER.iter().find(|(path, _)| {
             let path = Path::new(path);
-            real.starts_with(path) || fs::canonicalize(path).is_ok_and(|path| meets(&path))
+            meets(path) || fs::canonicalize(path).is_ok_and(|path| meets(&path))
         });
         if let Some((_, reason)) = named {
             return Some(reason);

@@ -63,7 +63,9 @@ impl Watcher {
     /// Whatever happens to this container from now on is told.
     pub(crate) fn watch(&self, container: &str) -> Notice {
         let number = self.watched.next.fetch_add(1, Ordering::Relaxed);
-        let (tell, happened) = watch::channel(Happened::default());
+        let (tell, mut happened) = watch::channel(Happened::default());
+        // Something may have happened before we looked.
+        happened.mark_changed();
         self.watched.change(|all| {
             all.insert(number, (container.to_owned(), tell));
         });

@@ -12,9 +12,8 @@ mod life;
 mod link;
 mod openhands;
 mod sandbox;
-mod tries;
 mod turns;
 
-pub use http::{ApiKey, InvalidAddress};
 pub use openhands::{OpenHandsOptions, OpenHandsRuntime};
 pub use sandbox::{Farewell, VariableStore};
+pub use zareba_client::{ApiKey, InvalidAddress};

@@ -147,7 +147,9 @@ impl Authenticator {
     /// Counts a wrong key or ticket and says what its sender is told.
     pub(crate) fn wrong_key(&self, source: IpAddr) -> Denied {
         self.telemetry.wrong_key();
-        let of_source = self.wrong.count(Some(source), WRONG_KEYS_PER_SOURCE);
+        let of_source = self
+            .wrong
+            .count(Some(network(source)), WRONG_KEYS_PER_SOURCE);
         let of_all = self.wrong.count(None, WRONG_KEYS);
         match of_source.and(of_all) {
             Ok(()) => {
@@ -160,6 +162,17 @@ impl Authenticator {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
+    }
+}
+
+/// Whoever has one address of version 6 has a whole network of them.
+fn network(source: IpAddr) -> IpAddr {
+    match source.to_canonical() {
+        IpAddr::V6(address) => {
+            let prefix = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(prefix.into())
+        }
+        version_4 => version_4,
     }
 }
 

@@ -14,6 +14,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use tower::Service as _;
+use tracing::Instrument as _;
 use zareba_api::{ErrorCode, REQUEST_ID, operations};
 use zareba_wire::serving::{Admission, Respond, URI_BYTES_MAX, harden};
 
@@ -88,7 +89,9 @@ impl Gate {
     /// One request's panic is its own affair: it is answered, and everything else goes on.
     async fn handle(&self, request: Request<Body>, request_id: &str) -> Response {
         let mut router = self.router.clone();
-        let handled = AssertUnwindSafe(async { router.call(request).await });
+        // Whatever is logged on the way can be found by the id.
+        let span = tracing::info_span!("request", request_id);
+        let handled = AssertUnwindSafe(async { router.call(request).await }.instrument(span));
         match handled.catch_unwind().await {
             Ok(Ok(response)) => response,
             Err(_) => {

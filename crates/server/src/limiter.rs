@@ -9,6 +9,8 @@ use std::{
 
 /// Names that are remembered; beyond these, those with a full bucket are forgotten.
 const NAMES_MAX: usize = 4096;
+/// How often they are looked for, so that many new names do not cost a search each.
+const FORGETTING: Duration = Duration::from_secs(1);
 
 /// How often something may happen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,13 +67,22 @@ impl Bucket {
 /// Buckets by name.
 #[derive(Debug)]
 pub(crate) struct Limiter<N> {
-    buckets: Mutex<HashMap<N, (Rate, Bucket)>>,
+    known: Mutex<Known<N>>,
+}
+
+#[derive(Debug)]
+struct Known<N> {
+    buckets: HashMap<N, (Rate, Bucket)>,
+    /// When names were last forgotten.
+    forgot: Option<Instant>,
 }
 
 impl<N: Eq + Hash> Limiter<N> {
     pub(crate) fn new() -> Self {
+        let buckets = HashMap::new();
+        let forgot = None;
         Self {
-            buckets: Mutex::new(HashMap::new()),
+            known: Mutex::new(Known { buckets, forgot }),
         }
     }
 
@@ -84,22 +95,33 @@ impl<N: Eq + Hash> Limiter<N> {
     }
 
     fn count_at(&self, name: N, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= NAMES_MAX && !buckets.contains_key(&name) {
-            buckets.retain(|_, (rate, bucket)| {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.buckets.contains_key(&name) && !known.has_room(now) {
+            // So many at once are no single source; the bucket for all still counts them.
+            return Ok(());
+        }
+        let (last, bucket) = known
+            .buckets
+            .entry(name)
+            .or_insert_with(|| (rate, Bucket::full(rate, now)));
+        *last = rate;
+        bucket.take(rate, now)
+    }
+}
+
+impl<N: Eq + Hash> Known<N> {
+    fn has_room(&mut self, now: Instant) -> bool {
+        let is_due = self
+            .forgot
+            .is_none_or(|forgot| now.duration_since(forgot) >= FORGETTING);
+        if self.buckets.len() >= NAMES_MAX && is_due {
+            self.forgot = Some(now);
+            self.buckets.retain(|_, (rate, bucket)| {
                 bucket.fill(*rate, now);
                 bucket.tokens < f64::from(rate.burst)
             });
-            if buckets.len() >= NAMES_MAX {
-                // So many at once are no single source; the bucket for all still counts them.
-                return Ok(());
-            }
         }
-        let (known, bucket) = buckets
-            .entry(name)
-            .or_insert_with(|| (rate, Bucket::full(rate, now)));
-        *known = rate;
-        bucket.take(rate, now)
+        self.buckets.len() < NAMES_MAX
     }
 }
 
@@ -135,8 +157,9 @@ mod tests {
         for name in 0..2 * NAMES_MAX {
             let _ = limiter.count_at(name, RATE, start);
         }
+        assert_eq!(limiter.known.lock().unwrap().buckets.len(), NAMES_MAX);
         let later = start + Duration::from_secs(60);
         let _ = limiter.count_at(usize::MAX, RATE, later);
-        assert_eq!(limiter.buckets.lock().unwrap().len(), 1);
+        assert_eq!(limiter.known.lock().unwrap().buckets.len(), 1);
     }
 }

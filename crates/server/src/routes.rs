@@ -149,10 +149,13 @@ async fn admit(app: &App, access: Access, asker: Asker<'_>) -> Result<Option<Pri
     }
     let takes_tickets = matches!(access, Access::ReadOrTicket | Access::SessionOrTicket);
     let principal = match asker.ticket() {
-        Some(ticket) if takes_tickets => app
-            .tickets
-            .redeem(&ticket)
-            .ok_or_else(|| app.authenticator.wrong_key(asker.source))?,
+        Some(ticket) if takes_tickets => match app.tickets.redeem(&ticket) {
+            // The key may have been removed since.
+            Some(principal) if app.authenticator.keys().is_valid(&principal.key).await? => {
+                principal
+            }
+            _ => return Err(app.authenticator.wrong_key(asker.source).into()),
+        },
         _ => asker.authenticate(app).await?,
     };
     if principal.may(access) {

@@ -21,7 +21,8 @@ use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{Runtime, Sandbox, SandboxId};
 
 use crate::{
-    Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions, Terminals,
+    Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
+    Terminals,
     document::{self, SessionDocument},
     event,
     live::Live,
@@ -290,13 +291,23 @@ impl Conductor {
         Ok(())
     }
 
+    /// Takes a state together with the status that comes with it, records that, and writes the
+    /// session down. Whoever sees the state sees the status.
+    pub(crate) async fn become_with(
+        &self,
+        state: SessionState,
+        status: RuntimeStatus,
+        message: &str,
+    ) -> Result<(), LogError> {
+        self.set_status(status, message);
+        self.state.send_replace(state);
+        self.record_status(status, message).await;
+        self.become_state(state).await
+    }
+
     /// Takes a status, and records it.
     pub(crate) async fn record_status(&self, status: RuntimeStatus, message: &str) {
-        {
-            let mut now = self.now();
-            now.status = status;
-            now.message = self.mask.text(message).into_owned();
-        }
+        self.set_status(status, message);
         let entry = event::status_entry(status, message, self.state(), &self.mask);
         self.record_aside(entry).await;
     }
@@ -322,6 +333,12 @@ impl Conductor {
             deed,
             state: self.state(),
         }
+    }
+
+    fn set_status(&self, status: RuntimeStatus, message: &str) {
+        let mut now = self.now();
+        now.status = status;
+        now.message = self.mask.text(message).into_owned();
     }
 
     fn to_document(&self) -> SessionDocument {

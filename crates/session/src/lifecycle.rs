@@ -38,7 +38,7 @@ impl Why {
 impl Conductor {
     /// The sandbox, awake for as long as the guard is held.
     pub(crate) async fn awake(
-        &self,
+        self: &Arc<Self>,
     ) -> Result<(Arc<dyn Sandbox>, RwLockReadGuard<'_, ()>), SessionError> {
         for _ in 0..WAKES_MAX {
             let gate = self.gate.read().await;
@@ -55,18 +55,26 @@ impl Conductor {
         Err(self.wrong_state("stay awake"))
     }
 
-    pub(crate) async fn pause(&self) -> Result<(), SessionError> {
-        let _gate = self.gate.write().await;
-        self.freeze().await
+    pub(crate) async fn pause(self: &Arc<Self>) -> Result<(), SessionError> {
+        let session = Arc::clone(self);
+        self.change(async move {
+            let _gate = session.gate.write().await;
+            session.freeze().await
+        })
+        .await
     }
 
-    pub(crate) async fn resume(&self) -> Result<(), SessionError> {
-        let _gate = self.gate.write().await;
-        match self.state() {
-            SessionState::Paused => self.thaw().await,
-            SessionState::Ready => Ok(()),
-            _ => Err(self.wrong_state("be resumed")),
-        }
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), SessionError> {
+        let session = Arc::clone(self);
+        self.change(async move {
+            let _gate = session.gate.write().await;
+            match session.state() {
+                SessionState::Paused => session.thaw().await,
+                SessionState::Ready => Ok(()),
+                _ => Err(session.wrong_state("be resumed")),
+            }
+        })
+        .await
     }
 
     /// Wakes a sandbox that says it sleeps, whatever we believed.
@@ -76,6 +84,15 @@ impl Conductor {
             SessionState::Paused | SessionState::Ready => self.thaw().await,
             _ => Err(self.wrong_state("be resumed")),
         }
+    }
+
+    /// Changes something in a task of its own: nobody can leave that half-done.
+    async fn change(
+        &self,
+        work: impl Future<Output = Result<(), SessionError>> + Send + 'static,
+    ) -> Result<(), SessionError> {
+        let changed = tokio::spawn(work).await;
+        changed.unwrap_or(Err(SessionError::ShuttingDown))
     }
 
     /// Does what is to be done with a session that was idle for too long, if it still is.
@@ -99,10 +116,9 @@ impl Conductor {
         }
     }
 
-    /// Ends it, in a task of its own: nobody can leave that half-done.
+    /// Ends it.
     pub(crate) async fn close(self: &Arc<Self>, why: Why) -> Result<(), SessionError> {
-        let closed = tokio::spawn(Arc::clone(self).close_now(why)).await;
-        closed.unwrap_or(Err(SessionError::ShuttingDown))
+        self.change(Arc::clone(self).close_now(why)).await
     }
 
     async fn close_now(self: Arc<Self>, why: Why) -> Result<(), SessionError> {
@@ -124,9 +140,8 @@ impl Conductor {
         let mut users = self.users.subscribe();
         let _ = users.wait_for(|users| *users == 0).await;
         self.record_note(why.as_str()).await;
-        self.record_status(RuntimeStatus::Stopped, "Runtime stopped.")
-            .await;
-        Ok(self.become_state(SessionState::Closed).await?)
+        let (state, status) = (SessionState::Closed, RuntimeStatus::Stopped);
+        Ok(self.become_with(state, status, "Runtime stopped.").await?)
     }
 
     async fn end_sandbox(&self) -> Result<(), SessionError> {
@@ -193,9 +208,8 @@ impl Conductor {
         if let Err(error) = self.destroy_remains().await {
             tracing::warn!(session = %self.id, %error, "cannot remove what a lost sandbox left");
         }
-        let status = RuntimeStatus::RuntimeDisconnected;
-        self.record_status(status, message).await;
-        if let Err(error) = self.become_state(SessionState::Lost).await {
+        let (state, status) = (SessionState::Lost, RuntimeStatus::RuntimeDisconnected);
+        if let Err(error) = self.become_with(state, status, message).await {
             tracing::error!(session = %self.id, %error, "cannot write down that a session is lost");
         }
     }
@@ -205,10 +219,8 @@ impl Conductor {
             (SessionState::Paused, _) => Ok(()),
             (SessionState::Ready, Some(sandbox)) => {
                 sandbox.pause().await?;
-                self.become_state(SessionState::Paused).await?;
-                self.record_status(RuntimeStatus::Stopped, "Runtime paused.")
-                    .await;
-                Ok(())
+                let (state, status) = (SessionState::Paused, RuntimeStatus::Stopped);
+                Ok(self.become_with(state, status, "Runtime paused.").await?)
             }
             _ => Err(self.wrong_state("be paused")),
         }
@@ -220,10 +232,8 @@ impl Conductor {
         };
         sandbox.resume().await?;
         self.touch();
-        self.become_state(SessionState::Ready).await?;
-        self.record_status(RuntimeStatus::Ready, "Runtime resumed.")
-            .await;
-        Ok(())
+        let (state, status) = (SessionState::Ready, RuntimeStatus::Ready);
+        Ok(self.become_with(state, status, "Runtime resumed.").await?)
     }
 
     fn is_idle(&self) -> bool {

@@ -89,7 +89,12 @@ impl Conductor {
     }
 
     /// Walks the rest of the path, from the record of an action on.
-    pub(crate) async fn finish(&self, under_way: UnderWay, action: ActionEvent, turn: Turn) {
+    pub(crate) async fn finish(
+        self: &Arc<Self>,
+        under_way: UnderWay,
+        action: ActionEvent,
+        turn: Turn,
+    ) {
         let number = under_way.action;
         let performed = AssertUnwindSafe(self.perform(number, action.clone(), turn)).catch_unwind();
         let answer = match performed.await {
@@ -111,7 +116,7 @@ impl Conductor {
 
     /// What comes of an action; `None` when the server ends before that is known.
     async fn perform(
-        &self,
+        self: &Arc<Self>,
         number: u64,
         action: ActionEvent,
         turn: Turn,
@@ -156,7 +161,7 @@ impl Conductor {
     /// Runs an action in the sandbox. As it has a name to run once under, it can be handed over
     /// again when the way there breaks.
     pub(crate) async fn run_inside(
-        &self,
+        self: &Arc<Self>,
         action: ActionEvent,
         turn: Turn,
     ) -> Option<ObservationEvent> {
@@ -186,7 +191,7 @@ impl Conductor {
     /// Gives an action to the sandbox, awake, and waits for what comes of it. The turn ends when
     /// the sandbox has it.
     async fn hand_over(
-        &self,
+        self: &Arc<Self>,
         action: &ActionEvent,
         turn: Turn,
     ) -> Option<Result<ObservationEvent, SessionError>> {

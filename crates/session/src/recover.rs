@@ -113,8 +113,8 @@ impl Conductor {
         }
         let text = "The server ended while the session was being started.";
         self.answer_all(unanswered, text).await;
-        self.record_status(RuntimeStatus::Error, text).await;
-        self.become_state(SessionState::Failed).await?;
+        let (state, status) = (SessionState::Failed, RuntimeStatus::Error);
+        self.become_with(state, status, text).await?;
         let in_doubt = unanswered.len();
         Ok(Found::Lost { in_doubt })
     }
@@ -139,9 +139,8 @@ impl Conductor {
         }
         let text = format!("The sandbox was lost: {}.", event::chain(error));
         self.answer_all(unanswered, &text).await;
-        self.record_status(RuntimeStatus::RuntimeDisconnected, &text)
-            .await;
-        self.become_state(SessionState::Lost).await?;
+        let (state, status) = (SessionState::Lost, RuntimeStatus::RuntimeDisconnected);
+        self.become_with(state, status, &text).await?;
         let in_doubt = unanswered.len();
         Ok(Found::Lost { in_doubt })
     }
@@ -213,7 +212,7 @@ impl Conductor {
     /// Answers an action that the log does not hold whole, because it had a secret in it or was
     /// very large: with what came of it, if it has reached the executor, and else by saying that
     /// it was not run.
-    async fn finish_unknown(&self, under_way: UnderWay) {
+    async fn finish_unknown(self: &Arc<Self>, under_way: UnderWay) {
         // The name is what the executor knows it by. Should it not, this runs in its place.
         let mark = format!(": not run: {}", self.once_name(under_way.action));
         let probe = RunCommand {

@@ -31,9 +31,14 @@ impl Conductor {
             _ = closing.wait_for(|closing| *closing) => Err(self.wrong_state("be started")),
             started = self.bring_up(ingredients, told, &mut statuses) => started,
         };
-        match started {
+        // Not within the choice above: what is being written down must not be given up half-way.
+        let ready = match started {
+            Ok(()) => self.become_state(SessionState::Ready).await,
+            Err(error) => return self.fail(error, &mut statuses).await,
+        };
+        match ready {
             Ok(()) => self.listen(statuses),
-            Err(error) => self.fail(error, &mut statuses).await,
+            Err(error) => self.fail(error.into(), &mut statuses).await,
         }
     }
 
@@ -59,7 +64,7 @@ impl Conductor {
             self.record_status(RuntimeStatus::Ready, "Runtime is ready.")
                 .await;
         }
-        Ok(self.become_state(SessionState::Ready).await?)
+        Ok(())
     }
 
     fn spec(
@@ -122,12 +127,12 @@ impl Conductor {
         }
         self.drain(statuses).await;
         let message = event::chain(&error);
-        self.record_status(RuntimeStatus::Error, &message).await;
         *self
             .failure
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
-        if let Err(error) = self.become_state(SessionState::Failed).await {
+        let (state, status) = (SessionState::Failed, RuntimeStatus::Error);
+        if let Err(error) = self.become_with(state, status, &message).await {
             tracing::error!(session = %self.id, %error, "cannot write down that a session failed");
         }
     }

@@ -1,20 +1,21 @@
 //! Starting a program on a terminal, or on pipes.
 
 use std::{
-    ffi::{OsStr, OsString},
+    collections::BTreeMap,
+    ffi::{CString, OsStr, OsString},
+    fs::File,
     io,
     os::{
         fd::{AsRawFd, OwnedFd, RawFd},
-        unix::process::CommandExt,
+        unix::ffi::OsStrExt as _,
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use rustix::{
     fs::{Gid, Uid},
     pipe::{PipeFlags, pipe_with},
-    process::Pid,
+    process::{Signal, WaitOptions},
 };
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -157,7 +158,7 @@ impl Spawn {
             pty.inner().map_err(failed)?,
             pty.inner().map_err(failed)?,
         ];
-        self.start(stdio.map(Stdio::from), sys::Lead::OnTerminal)
+        self.start(stdio, sys::Lead::OnTerminal)
     }
 
     /// Starts it on pipes, without a terminal: nothing on the machine can type at it. Must be
@@ -174,12 +175,12 @@ impl Spawn {
         let owner = self.credentials.clone();
         let open = || pipe_for(owner.as_ref()).map_err(failed);
         let (stdin, inner_stdin) = match input {
-            PipedInput::Empty => (None, Stdio::null()),
+            PipedInput::Empty => (None, File::open("/dev/null").map_err(failed)?.into()),
             PipedInput::Open => {
                 let (inner, outer) = open()?;
                 (
                     Some(Sender::from_owned_fd(quick(outer).map_err(failed)?).map_err(failed)?),
-                    Stdio::from(inner),
+                    inner,
                 )
             }
         };
@@ -194,41 +195,72 @@ impl Spawn {
             stdout: receiver(stdout)?,
             stderr: receiver(stderr)?,
         };
-        let stdio = [inner_stdin, inner_stdout.into(), inner_stderr.into()];
+        let stdio = [inner_stdin, inner_stdout, inner_stderr];
         let child = self.start(stdio, sys::Lead::WithoutTerminal)?;
         Ok((child, pipes))
     }
 
-    fn start(mut self, stdio: [Stdio; 3], lead: sys::Lead) -> Result<Child, SpawnError> {
+    fn start(mut self, stdio: [OwnedFd; 3], lead: sys::Lead) -> Result<Child, SpawnError> {
         let program = self.program.clone();
         let failed = |source| SpawnError::Start {
             program: program.clone(),
             source,
         };
         self.keep_numbers_apart().map_err(failed)?;
-        let [stdin, stdout, stderr] = stdio;
-        let mut command = Command::new(&self.program);
-        command
-            .arg0(&self.arg0)
-            .args(&self.arguments)
-            .env_clear()
-            .envs(self.environment)
-            .current_dir(&self.directory)
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(stderr);
-        let inherited = self
-            .extra
-            .iter()
-            .map(|fd| (fd.descriptor.as_raw_fd(), fd.number))
-            .collect();
-        sys::lead_session(&mut command, lead, inherited, self.credentials);
-        let mut child = command.spawn().map_err(failed)?;
-        Child::adopt(Pid::from_child(&child)).map_err(|source| {
-            let _ = child.kill();
-            let _ = child.wait();
+        let plan = self.plan(stdio, lead).map_err(failed)?;
+        let pid = plan.start().map_err(failed)?;
+        Child::adopt(pid).map_err(|source| {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
             failed(source)
         })
+    }
+
+    fn plan(&self, stdio: [OwnedFd; 3], lead: sys::Lead) -> io::Result<sys::Plan> {
+        let [stdin, stdout, stderr] = stdio;
+        let arguments = std::iter::once(&self.arg0).chain(&self.arguments);
+        // The last of a name counts, and their order means nothing.
+        let variables: BTreeMap<_, _> = self.environment.iter().map(|(n, v)| (n, v)).collect();
+        let variables = variables.into_iter().map(|(name, value)| {
+            let mut variable = name.clone();
+            variable.push("=");
+            variable.push(value);
+            variable
+        });
+        Ok(sys::Plan {
+            program: c_string(self.program.as_os_str())?,
+            arguments: arguments
+                .map(|argument| c_string(argument))
+                .collect::<io::Result<_>>()?,
+            environment: variables
+                .map(|variable| c_string(&variable))
+                .collect::<io::Result<_>>()?,
+            directory: c_string(self.directory.as_os_str())?,
+            stdio: [
+                beyond_stdio(stdin)?,
+                beyond_stdio(stdout)?,
+                beyond_stdio(stderr)?,
+            ],
+            lead,
+            inherited: self
+                .extra
+                .iter()
+                .map(|fd| (fd.descriptor.as_raw_fd(), fd.number))
+                .collect(),
+            credentials: self.credentials.clone(),
+        })
+    }
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+/// The same descriptor, under a number that is none of the standard three.
+fn beyond_stdio(descriptor: OwnedFd) -> io::Result<OwnedFd> {
+    match descriptor.as_raw_fd() {
+        0..=2 => Ok(rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)?),
+        _ => Ok(descriptor),
     }
 }
 

@@ -1,28 +1,19 @@
-//! The only `unsafe` of this crate: watching descriptors, and what a child does between fork
-//! and exec.
+//! The only `unsafe` of this crate: watching descriptors, and starting programs (`start`).
 #![expect(
     unsafe_code,
-    reason = "`pre_exec`, dispositions and descriptor registration have no safe interface"
+    reason = "starting a program, dispositions and descriptor registration have no safe interface"
 )]
+
+mod start;
 
 use std::{
     io,
-    os::{
-        fd::{FromRawFd as _, OwnedFd, RawFd},
-        unix::process::CommandExt,
-    },
-    process::Command,
+    os::fd::{FromRawFd as _, OwnedFd, RawFd},
 };
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::Credentials;
-
-/// The numbers of the signals whose disposition a new program must not inherit.
-const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
-
-/// Descriptors that stay open across the exec, as (ours, the child's) pairs.
-pub(crate) type Inherited = Vec<(RawFd, RawFd)>;
+pub(crate) use start::{Lead, Plan};
 
 /// Takes over a descriptor that whoever started this program left open for it, and keeps it
 /// from the programs that this one starts.
@@ -74,117 +65,4 @@ pub fn release_program_pages() -> io::Result<()> {
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
     Ok(())
-}
-
-/// What the leader of a session has for a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lead {
-    /// The one that is its standard input.
-    OnTerminal,
-    /// None.
-    WithoutTerminal,
-}
-
-/// Makes the child of `command` the leader of a session of its own, with default signals, no
-/// core dumps and no descriptor beyond the standard three and `inherited`, running as
-/// `credentials` when there are some.
-pub(crate) fn lead_session(
-    command: &mut Command,
-    lead: Lead,
-    inherited: Inherited,
-    credentials: Option<Credentials>,
-) {
-    let set_up = move || {
-        reset_signals();
-        rustix::process::setsid()?;
-        if lead == Lead::OnTerminal {
-            take_controlling_terminal()?;
-        }
-        forbid_core_dumps();
-        close_on_exec_from(3)?;
-        for &(from, to) in &inherited {
-            duplicate_onto(from, to)?;
-        }
-        credentials.as_ref().map_or(Ok(()), take_identity)
-    };
-    // SAFETY: the closure runs in the forked child, where only async-signal-safe work is
-    // allowed: it makes system calls on values prepared before the fork, and neither
-    // allocates, locks nor unwinds.
-    unsafe { command.pre_exec(set_up) };
-}
-
-/// Groups first: after the user is changed there is no right to change them.
-fn take_identity(credentials: &Credentials) -> io::Result<()> {
-    let groups = &credentials.groups;
-    // SAFETY: the pointer and the length describe one live slice of group numbers.
-    if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: takes one integer.
-    if unsafe { libc::setgid(credentials.gid) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: takes one integer.
-    match unsafe { libc::setuid(credentials.uid) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// A shell that starts with an ignored signal keeps it ignored for everything it runs, so a
-/// server that was started with `nohup` or `&` would have shells without Ctrl-C.
-fn reset_signals() {
-    for signal in SIGNALS {
-        // SAFETY: takes two integers; SIG_DFL installs no handler of ours. Failure (SIGKILL,
-        // SIGSTOP) changes nothing.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-}
-
-fn take_controlling_terminal() -> io::Result<()> {
-    // SAFETY: an ioctl on standard input with an integer argument; no memory is passed.
-    match unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn forbid_core_dumps() {
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: reads one `rlimit` that lives on this stack frame.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
-}
-
-/// Marks every descriptor from `first` on to be closed by the exec. Kernels before 5.11 do not
-/// know the flag; there our own descriptors are marked already, which is all we can do.
-fn close_on_exec_from(first: u32) -> io::Result<()> {
-    // SAFETY: takes three integers and no pointer.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            first,
-            u32::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        )
-    };
-    match result {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) => Ok(()),
-            error => Err(error),
-        },
-    }
-}
-
-/// `dup2`, which also clears the close-on-exec mark of `to`.
-fn duplicate_onto(from: RawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: takes two integers; `to` is a number reserved for this purpose, so nothing that
-    // Rust owns in the child is closed by it.
-    match unsafe { libc::dup2(from, to) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
 }

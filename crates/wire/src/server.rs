@@ -11,6 +11,7 @@ pub(crate) mod body;
 mod files;
 pub(crate) mod gate;
 mod handlers;
+pub(crate) mod lent;
 mod limits;
 pub(crate) mod listener;
 mod programs;

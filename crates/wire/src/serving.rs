@@ -11,6 +11,7 @@ pub use crate::server::{
     answer::harden,
     body::{BodyError, TimedBody, linger, read_body},
     gate::{host_is_loopback, names_loopback},
+    lent::{Lender, LentBody},
     listener::Listener,
     takeover::{RawConnection, Secure, Stream, Takeover, TakeoverEnd},
 };

@@ -4,6 +4,7 @@ mod address;
 mod admin_key;
 mod assembly;
 mod detached;
+mod found;
 
 use std::path::Path;
 
@@ -25,7 +26,8 @@ use crate::{
 };
 
 pub(crate) use address::Published;
-pub(crate) use assembly::{log_file, open_log};
+pub(crate) use assembly::{log_file, open_log, open_log_if_free};
+pub(crate) use found::local_client;
 
 use assembly::Backends;
 

@@ -118,16 +118,7 @@ impl Executor {
         head: &str,
         body: &[u8],
     ) -> Result<Answer> {
-        let mut stream = self.connect()?;
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
-        )?;
-        stream.write_all(body)?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes)?;
-        Answer::parse(&bytes)
+        exchange(self.connect()?, method, target, head, body)
     }
 
     /// Sends an action and returns the observation.
@@ -170,6 +161,25 @@ impl Drop for Executor {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
+}
+
+/// Sends one request with these header lines, each ended by CR LF, and reads the answer.
+pub(crate) fn exchange(
+    mut stream: UnixStream,
+    method: &str,
+    target: &str,
+    head: &str,
+    body: &[u8],
+) -> Result<Answer> {
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
+    )?;
+    stream.write_all(body)?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes)?;
+    Answer::parse(&bytes)
 }
 
 impl Answer {

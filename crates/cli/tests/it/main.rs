@@ -19,5 +19,8 @@ mod reach;
 mod replay;
 mod run;
 mod sandboxes;
+mod serve;
+mod serve_kill;
+mod serving;
 mod shell;
 mod words;

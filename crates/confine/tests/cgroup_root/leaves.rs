@@ -132,3 +132,37 @@ fn an_opened_leaf_is_the_same_leaf() {
     assert_eq!(opened.name(), "workload");
     group.end();
 }
+
+#[test]
+#[ignore = "needs root"]
+fn an_only_leaf_needs_no_directory_of_the_first_generation_and_holds_all_the_same_ns_14() {
+    let host = machine(Generations::Both);
+    let limits = Limits {
+        pids: Some(2),
+        ..NO_LIMITS
+    };
+    let group = Scratch::new(&host, "only", &limits);
+    let leaf = group.only_leaf("all").unwrap();
+    let counters = group.limit_counters().unwrap();
+    let own = |version| {
+        let files = leaf.member_files().into_iter();
+        let is_own = |path: &std::path::Path| path.ends_with("all/cgroup.procs");
+        files
+            .filter(|file| file.version == version)
+            .map(|file| is_own(&file.path))
+            .collect::<Vec<_>>()
+    };
+    assert!(own(Version::V1).iter().all(|is_own| !is_own));
+    assert!(own(Version::V2).iter().all(|is_own| *is_own));
+    let mut shell = Shell::waiting("(sleep 0 | sleep 0 | sleep 0) 2>/dev/null; echo done");
+    leaf.attach(shell.pid()).unwrap();
+    leaf.confirm(shell.pid()).unwrap();
+    assert_eq!(
+        group.processes().unwrap(),
+        [shell.pid().as_raw_nonzero().get()]
+    );
+    shell.go();
+    let _ = shell.wait();
+    assert!(counters.read().pids_refused > 0);
+    group.end();
+}

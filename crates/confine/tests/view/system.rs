@@ -2,11 +2,11 @@
 
 use std::{fs, os::unix::net::UnixListener, path::Path};
 
-use zareba_confine::{Access, Policy};
+use zareba_confine::{Access, Entry, EntryKind, Layer, MemoryCap, Overlay, OwnFile, Policy, Step};
 
 use crate::{
     harness::Case,
-    sandbox::{Ground, as_it_is, bind, overlay, run, run_connect},
+    sandbox::{Ground, as_it_is, bind, overlay, run, run_connect, start},
 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -26,6 +26,14 @@ pub(crate) fn cases() -> Vec<Case> {
         Case {
             name: "an_overlay_without_a_layer_takes_no_changes",
             run: an_overlay_without_a_layer_takes_no_changes,
+        },
+        Case {
+            name: "files_of_its_own_lie_above_everything_below_ns_4",
+            run: files_of_its_own_lie_above_everything_below_ns_4,
+        },
+        Case {
+            name: "a_program_that_cannot_be_run_is_told_of_and_leaves_nothing",
+            run: a_program_that_cannot_be_run_is_told_of_and_leaves_nothing,
         },
         Case {
             name: "a_socket_below_an_overlay_has_nobody_behind_it_ns_4",
@@ -113,6 +121,58 @@ fn an_overlay_without_a_layer_takes_no_changes() {
          for path in /system/x /system/bin/x; do touch $path 2>&1 | grep -o 'Read-only file system'; done",
     );
     assert_eq!(said, "there\nRead-only file system\nRead-only file system");
+}
+
+fn files_of_its_own_lie_above_everything_below_ns_4() {
+    let ground = Ground::new(1000);
+    let below = ground.ours("below");
+    ground.ours("second");
+    fs::write(below.join("name"), "the machine's").unwrap();
+    let lower = || vec![ground.mapped(&below), ground.mapped(&ground.ours("second"))];
+    let with = |layer: Option<Layer>| {
+        let own = vec![OwnFile {
+            name: "name".to_owned(),
+            text: "its own\n".to_owned(),
+        }];
+        let kind = EntryKind::Overlay(Overlay {
+            lower: lower(),
+            layer,
+            own,
+        });
+        ground.policy(vec![Entry {
+            inside: "/covered".into(),
+            kind,
+        }])
+    };
+    let memory = Layer::Memory(MemoryCap {
+        bytes: 1 << 20,
+        inodes: 64,
+    });
+    let script =
+        "cd /covered; cat name; stat -c '%a %u' name; (echo more >> name) 2>/dev/null; cat name";
+    assert_eq!(
+        run(&with(Some(memory)), script),
+        "its own\n644 1000\nits own\nmore"
+    );
+    assert_eq!(run(&with(None), script), "its own\n644 1000\nits own");
+    assert_eq!(
+        fs::read_to_string(below.join("name")).unwrap(),
+        "the machine's"
+    );
+    // A layer on the disk would keep them.
+    let error = start(&with(ground.layer()), Path::new("/bin/sh"), &["sh"]).unwrap_err();
+    assert_eq!(error.step, Step::Entry);
+}
+
+fn a_program_that_cannot_be_run_is_told_of_and_leaves_nothing() {
+    let ground = Ground::new(1000);
+    let plain = ground.ours("directory").join("plain");
+    fs::write(&plain, "no program").unwrap();
+    let error = start(&ground.policy(Vec::new()), &plain, &["plain"]).unwrap_err();
+    assert_eq!(error.step, Step::Exec);
+    assert_eq!(error.source.kind(), std::io::ErrorKind::PermissionDenied);
+    let children = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+    assert_eq!(children.err(), Some(rustix::io::Errno::CHILD));
 }
 
 fn a_socket_below_an_overlay_has_nobody_behind_it_ns_4() {

@@ -70,7 +70,9 @@ impl<'a> Batch<'a> {
             rows: Vec::new(),
             blobs: Vec::new(),
         };
-        batch.lock(link, &names.into_iter().collect::<Vec<_>>()).await?;
+        batch
+            .lock(link, &names.into_iter().collect::<Vec<_>>())
+            .await?;
         let missing: Vec<&str> = (new_ones.into_iter())
             .filter(|name| !batch.tips.keys().any(|known| known.as_str() == *name))
             .collect();
@@ -288,7 +290,8 @@ impl<'a> Batch<'a> {
         for (id, sequence, blob) in &self.blobs {
             let digest = blob.digest.to_string();
             link.execute(insert, &[&digest, &&blob.bytes[..]]).await?;
-            link.execute(using, &[&digest, id, &integer(*sequence)]).await?;
+            link.execute(using, &[&digest, id, &integer(*sequence)])
+                .await?;
         }
         Ok(())
     }

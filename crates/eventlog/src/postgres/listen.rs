@@ -22,7 +22,10 @@ pub(super) async fn listen(address: Address, shared: Arc<Shared>) {
     loop {
         let error = match address.dial().await {
             Ok((client, connection)) => {
-                let (ready, heard) = (catch_up(client, &address, &shared), hear(connection, &shared));
+                let (ready, heard) = (
+                    catch_up(client, &address, &shared),
+                    hear(connection, &shared),
+                );
                 tokio::select! {
                     Err(error) = ready => Some(error),
                     outcome = heard => {

@@ -207,10 +207,7 @@ pub(super) async fn document(
 }
 
 /// All documents of a kind.
-pub(super) async fn documents(
-    link: &Link,
-    kind: &'static str,
-) -> Result<Vec<Document>, LogError> {
+pub(super) async fn documents(link: &Link, kind: &'static str) -> Result<Vec<Document>, LogError> {
     let statement = "SELECT name, version, value FROM zareba.documents
         WHERE kind = $1 ORDER BY name COLLATE \"C\"";
     let rows = link.query(statement, &[&kind]).await.map_err(unread)?;

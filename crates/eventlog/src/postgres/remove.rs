@@ -11,7 +11,9 @@ const RECORDS_MAX: i64 = 500;
 /// Takes a session's name away, in the caller's transaction.
 pub(super) async fn hide(link: &Link, session: &SessionId) -> Result<(), Error> {
     let statement = "UPDATE zareba.sessions SET name = NULL WHERE name = $1";
-    link.execute(statement, &[&session.as_str()]).await.map(drop)
+    link.execute(statement, &[&session.as_str()])
+        .await
+        .map(drop)
 }
 
 /// Removes some records of a session without a name, and says whether there are more. What
@@ -28,7 +30,9 @@ pub(super) async fn some(link: &Link) -> Result<bool, Error> {
     let end = "SELECT max(sequence) FROM (SELECT sequence FROM zareba.events
         WHERE session = $1 ORDER BY sequence LIMIT $2) AS first";
     let end = link.query_opt(end, &[&id, &RECORDS_MAX]).await?;
-    let end = end.map(|row| row.try_get::<_, Option<i64>>(0)).transpose()?;
+    let end = end
+        .map(|row| row.try_get::<_, Option<i64>>(0))
+        .transpose()?;
     match end.flatten() {
         Some(end) => remove_up_to(link, id, end).await?,
         None => {

@@ -64,10 +64,7 @@ impl Connected {
         })
     }
 
-    async fn transact(
-        &self,
-        deeds: &mut [&mut Deed],
-    ) -> Result<Vec<Result<Done, LogError>>, Stop> {
+    async fn transact(&self, deeds: &mut [&mut Deed]) -> Result<Vec<Result<Done, LogError>>, Stop> {
         self.link.execute("BEGIN", &[]).await?;
         let mut outcomes: Vec<Option<Result<Done, LogError>>> = Vec::new();
         outcomes.resize_with(deeds.len(), || None);
@@ -131,7 +128,10 @@ impl Connected {
                 let statement = "UPDATE zareba.documents SET version = version + 1, value = $3
                     WHERE kind = $1 AND name = $2 AND version = $4 RETURNING version";
                 let version = integer(version);
-                (self.link.query_opt(statement, &[&kind, name, &text, &version])).await
+                (self
+                    .link
+                    .query_opt(statement, &[&kind, name, &text, &version]))
+                .await
             }
             Expected::Anything => {
                 let statement = "INSERT INTO zareba.documents AS there (kind, name, version, value)
@@ -205,7 +205,9 @@ impl Backend for Connected {
             return Ok(None);
         };
         let found = tokio::time::timeout(WRITE_TIMEOUT, self.find(append, sequence)).await;
-        let found = found.unwrap_or(Ok(None)).map_err(|error| failure(error, false));
+        let found = found
+            .unwrap_or(Ok(None))
+            .map_err(|error| failure(error, false));
         if found.is_err() {
             self.roll_back().await;
         }

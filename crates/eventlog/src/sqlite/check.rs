@@ -81,8 +81,7 @@ fn check_tail(
         return Ok(());
     };
     for damage in walk.damage {
-        let torn = (rows.iter())
-            .find(|row| row.sequence == damage.sequence && row.sequence >= end);
+        let torn = (rows.iter()).find(|row| row.sequence == damage.sequence && row.sequence >= end);
         match torn {
             Some(row) => {
                 set_aside(connection, row, &damage)?;

@@ -64,7 +64,12 @@ pub(super) fn by_key(
     session: &SessionId,
     key: &IdempotencyKey,
 ) -> rusqlite::Result<Result<Option<Record>, LogError>> {
-    one(connection, session, " AND key = ?2", (session.as_str(), key.as_str()))
+    one(
+        connection,
+        session,
+        " AND key = ?2",
+        (session.as_str(), key.as_str()),
+    )
 }
 
 /// The observation that an action led to.
@@ -74,7 +79,12 @@ pub(super) fn answer(
     action: u64,
 ) -> rusqlite::Result<Result<Option<Record>, LogError>> {
     let condition = " AND cause = ?2 AND kind = 'observation' ORDER BY sequence LIMIT 1";
-    one(connection, session, condition, (session.as_str(), integer(action)))
+    one(
+        connection,
+        session,
+        condition,
+        (session.as_str(), integer(action)),
+    )
 }
 
 /// The record with a number.
@@ -83,7 +93,12 @@ pub(super) fn by_sequence(
     session: &SessionId,
     sequence: u64,
 ) -> rusqlite::Result<Result<Option<Record>, LogError>> {
-    one(connection, session, " AND sequence = ?2", (session.as_str(), integer(sequence)))
+    one(
+        connection,
+        session,
+        " AND sequence = ?2",
+        (session.as_str(), integer(sequence)),
+    )
 }
 
 /// Actions without an observation.
@@ -105,10 +120,7 @@ pub(super) fn unanswered(
 }
 
 /// How far a session's log should reach.
-pub(super) fn head(
-    connection: &Connection,
-    session: &SessionId,
-) -> rusqlite::Result<Option<Head>> {
+pub(super) fn head(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<Head>> {
     connection
         .prepare_cached("SELECT next, last FROM sessions WHERE name = ?1")?
         .query_row([session.as_str()], |row| {

@@ -31,7 +31,10 @@ impl Reserve {
             is_filled: false,
         };
         if let Err(failure) = reserve.fill() {
-            tracing::warn!(?failure, "no space can be kept in reserve for the event log");
+            tracing::warn!(
+                ?failure,
+                "no space can be kept in reserve for the event log"
+            );
         }
         reserve
     }

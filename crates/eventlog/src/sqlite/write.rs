@@ -10,9 +10,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 use zareba_protocol::SessionId;
 
-use super::{
-    check, open, read, remove, reserve::Reserve, schema,
-};
+use super::{check, open, read, remove, reserve::Reserve, schema};
 use crate::{
     Appended, Digest, Document, DocumentName, Expected, LogError, Options, Record, Recovery,
     chain::{Row, now, origin, time_text},
@@ -134,7 +132,10 @@ impl Connected {
                 in_doubt: is_commit,
             },
             Some(code)
-                if matches!(code.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) =>
+                if matches!(
+                    code.code,
+                    ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked
+                ) =>
             {
                 Failure::Full(format!("{reason}; another program holds it"))
             }
@@ -147,18 +148,22 @@ impl Connected {
         self.heads.clear();
         self.is_reopened = true;
         let broken = |error: &dyn std::fmt::Display| {
-            Failure::Broken(format!("{} cannot be used any more: {error}", self.path.display()))
+            Failure::Broken(format!(
+                "{} cannot be used any more: {error}",
+                self.path.display()
+            ))
         };
-        self.connection =
-            open::connect(&self.path, self.options.durability).map_err(|error| {
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                broken(&source.unwrap_or_else(|| error.to_string()))
-            })?;
+        self.connection = open::connect(&self.path, self.options.durability).map_err(|error| {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            broken(&source.unwrap_or_else(|| error.to_string()))
+        })?;
         // A sync that failed is never repeated on the same bytes, because the kernel may have
         // forgotten them: all that is in the journal is written to the database, and synced there.
         let folded = self
             .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                row.get::<_, i64>(0)
+            });
         folded.map_err(|error| broken(&error))?;
         let recovery = check::again(&self.connection, self.generation);
         let recovery = recovery.map_err(|error| broken(&error))?;
@@ -283,13 +288,17 @@ impl Step<'_> {
         for Imported { line, row, .. } in records {
             let (next, last) = match reached.get(&row.session) {
                 Some(known) => *known,
-                None => (self.tip(&row.session)?).map_or((0, origin(&row.session)), |tip| {
-                    (tip.next, tip.last)
-                }),
+                None => (self.tip(&row.session)?)
+                    .map_or((0, origin(&row.session)), |tip| (tip.next, tip.last)),
             };
             match row.follows(next, last) {
                 Ok(digest) => reached.insert(row.session.clone(), (next + 1, digest)),
-                Err(reason) => return Ok(Err(LogError::Import { line: *line, reason })),
+                Err(reason) => {
+                    return Ok(Err(LogError::Import {
+                        line: *line,
+                        reason,
+                    }));
+                }
             };
         }
         for Imported { row, blobs, .. } in records {

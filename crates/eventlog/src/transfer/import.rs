@@ -54,7 +54,9 @@ impl EventLog {
             let line = serde_json::from_slice(&text);
             match line.map_err(|error| wrong(format!("it is no line of an export: {error}")))? {
                 Line::Blob(_) if blobs.len() >= BLOBS_MAX => {
-                    return Err(wrong(format!("more than {BLOBS_MAX} blobs are in front of it")));
+                    return Err(wrong(format!(
+                        "more than {BLOBS_MAX} blobs are in front of it"
+                    )));
                 }
                 Line::Blob(line) => blobs.push(line.blob().map_err(wrong)?),
                 Line::Record(line) => {
@@ -106,7 +108,7 @@ async fn read_line(
         None => Ok(false),
         Some(b'\n') => Ok(true),
         // The last line may end without one, but a cut one is no JSON.
-        Some(last) if line.len() as u64 <= LINE_BYTES_MAX - 1 => {
+        Some(last) if (line.len() as u64) < LINE_BYTES_MAX => {
             line.push(last);
             Ok(true)
         }

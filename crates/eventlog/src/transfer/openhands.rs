@@ -75,7 +75,9 @@ impl EventLog {
 
     async fn blobs_of(&self, record: &Record) -> Result<HashMap<String, Bytes>, LogError> {
         let mut blobs = HashMap::new();
-        let names = self.rows().blobs_of(record.session.clone(), record.sequence);
+        let names = self
+            .rows()
+            .blobs_of(record.session.clone(), record.sequence);
         for name in names.await? {
             let Some(digest) = Digest::from_hex(&name) else {
                 continue;

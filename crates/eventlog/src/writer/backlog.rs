@@ -22,15 +22,15 @@ impl Backlog {
     }
 
     /// Lets a task wait; without room it comes back.
-    pub(super) fn push(&mut self, task: Task) -> Result<(), Task> {
+    pub(super) fn push(&mut self, task: Task) -> Option<Task> {
         let has_room =
             self.tasks.len() < WAITING_MAX && self.bytes + task.bytes <= WAITING_BYTES_MAX;
         if !has_room {
-            return Err(task);
+            return Some(task);
         }
         self.bytes += task.bytes;
         self.tasks.push_back(task);
-        Ok(())
+        None
     }
 
     /// Takes from the front what one transaction takes.

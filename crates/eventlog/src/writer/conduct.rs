@@ -203,7 +203,9 @@ impl<B: Backend> Conductor<B> {
                 Err(failure) => return self.still_troubled(failure),
                 Ok(Some(record)) => {
                     if let Some(task) = trouble.take_doubtful() {
-                        self.shared.ends.advance(&record.session, record.sequence + 1);
+                        self.shared
+                            .ends
+                            .advance(&record.session, record.sequence + 1);
                         task.answer(Ok(Done::Appended(Appended::New(Arc::new(record)))));
                     }
                 }
@@ -279,7 +281,10 @@ impl<B: Backend> Conductor<B> {
     }
 
     fn give_up(&mut self, groups: Vec<Group>, reason: String) {
-        tracing::error!(reason, "the event log accepts nothing until it is opened again");
+        tracing::error!(
+            reason,
+            "the event log accepts nothing until it is opened again"
+        );
         for group in groups {
             group.refuse(|| LogError::Io {
                 source: reason.clone().into(),

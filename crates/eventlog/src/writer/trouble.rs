@@ -127,7 +127,7 @@ impl Trouble {
         for task in group.tasks {
             let session = session_of(&task.deed).cloned();
             let refused = if may_wait(&task) {
-                self.backlog.push(task).err()
+                self.backlog.push(task)
             } else {
                 Some(task)
             };

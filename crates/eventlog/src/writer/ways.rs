@@ -4,9 +4,7 @@ use serde_json::Value;
 use zareba_protocol::SessionId;
 
 use super::{Append, Deed, Done, Imported, Writer};
-use crate::{
-    Appended, Document, DocumentName, Entry, Expected, LogError, Patience, payload,
-};
+use crate::{Appended, Document, DocumentName, Entry, Expected, LogError, Patience, payload};
 
 /// How large a document may be: it is read whole, and often.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;

@@ -1,5 +1,6 @@
 //! The suite on PostgreSQL, and what is peculiar to it. `scripts/postgresql` gives it one.
 
+mod doubt;
 mod servers;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,12 +35,15 @@ impl Database {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{count}", std::process::id());
         let database = Self { server, name };
-        database.tell_server(&format!("CREATE DATABASE {}", database.name)).await;
+        database
+            .tell_server(&format!("CREATE DATABASE {}", database.name))
+            .await;
         database
     }
 
     fn url(&self) -> String {
-        self.server.replace("/postgres?", &format!("/{}?", self.name))
+        self.server
+            .replace("/postgres?", &format!("/{}?", self.name))
     }
 
     async fn open(&self, durability: Durability) -> EventLog {
@@ -47,7 +51,9 @@ impl Database {
             durability,
             session_bytes_max: Some(8 * 1024 * 1024),
         };
-        EventLog::open_database_with(&self.url(), options).await.unwrap()
+        EventLog::open_database_with(&self.url(), options)
+            .await
+            .unwrap()
     }
 
     /// A connection of the test's own, to look and to meddle.
@@ -56,11 +62,16 @@ impl Database {
     }
 
     async fn tell_server(&self, statement: &str) {
-        connect(&self.server).await.batch_execute(statement).await.unwrap();
+        connect(&self.server)
+            .await
+            .batch_execute(statement)
+            .await
+            .unwrap();
     }
 
     async fn remove(self) {
-        self.tell_server(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+        self.tell_server(&format!("DROP DATABASE {} WITH (FORCE)", self.name))
+            .await;
     }
 }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod files;
 mod full;
+mod io_errors;
 mod killed;
 mod speed;
 

@@ -64,7 +64,9 @@ pub(crate) async fn try_append(
     session: &SessionId,
     entry: Entry,
 ) -> Result<Appended, LogError> {
-    log.store().append(session.clone(), entry, Patience::None).await
+    log.store()
+        .append(session.clone(), entry, Patience::None)
+        .await
 }
 
 /// Appends numbered actions.

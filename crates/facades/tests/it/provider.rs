@@ -52,8 +52,10 @@ impl Provider {
     pub(crate) async fn with(kind: Kind, settings: OpenHandsSettings) -> Self {
         // Short: the path of a Unix socket is limited.
         let state = tempfile::Builder::new().prefix("zf").tempdir().unwrap();
-        let log = EventLog::open_file(&state.path().join("log/events.db"), Durability::Process);
-        let log = log.await.unwrap();
+        let file = state.path().join("log/events.db");
+        let log = EventLog::open_file(&file, Durability::Process)
+            .await
+            .unwrap();
         let session_keys = SessionKeys::of_log(&log).await.unwrap();
         let (sessions, _) = Sessions::start(log, options(kind, &state)).await.unwrap();
         let facade = OpenHands::new(sessions.clone(), Arc::new(Keys), session_keys, settings);

@@ -206,7 +206,9 @@ fn usual_sockets(runtime_dir: Option<&Path>) -> Vec<PathBuf> {
 
 fn first_there(paths: Vec<PathBuf>) -> PathBuf {
     let found = paths.iter().find(|path| path.exists()).cloned();
-    found.or_else(|| paths.into_iter().next()).unwrap_or_default()
+    found
+        .or_else(|| paths.into_iter().next())
+        .unwrap_or_default()
 }
 
 fn read_document(path: &Path) -> io::Result<Value> {

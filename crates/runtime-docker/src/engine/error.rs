@@ -76,10 +76,16 @@ fn fault_of(reply: &Reply) -> EngineFault {
         Reply::RequestTimeoutError => EngineFault::TimedOut,
         Reply::DockerStreamError { error } => fault_of_answer(500, error),
         Reply::JsonDataError { .. } | Reply::JsonSerdeError { .. } => EngineFault::Failed,
-        other => match io_kind(other) {
-            Some(io::ErrorKind::PermissionDenied) => EngineFault::Denied,
-            _ => EngineFault::Unreachable,
-        },
+        // Its source is not itself but what is behind it.
+        Reply::IOError { err } => fault_of_io(Some(err.kind())),
+        other => fault_of_io(io_kind(other)),
+    }
+}
+
+fn fault_of_io(kind: Option<io::ErrorKind>) -> EngineFault {
+    match kind {
+        Some(io::ErrorKind::PermissionDenied) => EngineFault::Denied,
+        _ => EngineFault::Unreachable,
     }
 }
 

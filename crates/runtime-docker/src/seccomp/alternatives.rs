@@ -55,8 +55,11 @@ impl Alternatives {
             for (fixed, value, alike) in open {
                 for side in [0, bit] {
                     let (fixed, value) = (fixed | bit, value | side);
-                    let alike: Vec<u32> =
-                        alike.iter().copied().filter(|it| it & bit == side).collect();
+                    let alike: Vec<u32> = alike
+                        .iter()
+                        .copied()
+                        .filter(|it| it & bit == side)
+                        .collect();
                     if alike.is_empty() {
                         spared.push(Bits::from([(argument, (fixed, value))]));
                     } else {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Url};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
+use zareba_client::{BackOff, transport::web_address};
 
 use super::{
     OpenHandsOptions,
@@ -12,9 +13,8 @@ use super::{
 };
 use crate::{
     ApiKey, InvalidAddress,
-    http::{DOCUMENT_BYTES_MAX, Http, address, document},
+    http::{DOCUMENT_BYTES_MAX, Http, document},
     link::LinkError,
-    tries::BackOff,
 };
 
 /// How often a request is sent that may be sent again.
@@ -66,7 +66,7 @@ struct ListDocument {
 impl Api {
     pub(super) fn new(options: &OpenHandsOptions, http: Http) -> Result<Self, InvalidAddress> {
         Ok(Self {
-            base: address(&options.api_url)?,
+            base: web_address(&options.api_url)?,
             key: options.api_key.clone(),
             timeout: options.api_timeout,
             sandbox_hosts: options.sandbox_hosts.clone(),
@@ -144,7 +144,7 @@ impl Api {
     /// a hostile one could send us anywhere.
     pub(super) fn trusted(&self, text: &str) -> Result<Url, LinkError> {
         let refused = |problem: String| LinkError::Invalid { problem };
-        let url = address(text).map_err(|error| refused(error.to_string()))?;
+        let url = web_address(text).map_err(|error| refused(error.to_string()))?;
         if self.base.scheme() == "https" && url.scheme() != "https" {
             let problem = format!("the server placed a sandbox at `{text}`, without TLS");
             return Err(refused(problem));

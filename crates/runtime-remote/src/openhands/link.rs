@@ -13,6 +13,7 @@ use futures_core::Stream;
 use futures_util::TryStreamExt as _;
 use reqwest::{Body, Client, Method, RequestBuilder, Url, multipart};
 use serde_json::json;
+use zareba_client::BackOff;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload, UploadTreatment,
@@ -27,7 +28,6 @@ use crate::{
     ApiKey,
     http::{DOCUMENT_BYTES_MAX, STALL, accepted, broken, document},
     link::{Link, LinkError},
-    tries::BackOff,
 };
 
 /// Beyond an action's own timeout: its answer still has to be written and sent.

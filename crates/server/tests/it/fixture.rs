@@ -91,35 +91,37 @@ impl Site {
     }
 
     /// As the administrator.
-    pub(crate) async fn get(&self, path: &str) -> Response {
-        self.send(Request::get(path).key(&self.admin)).await
+    pub(crate) async fn get(&self, path: impl AsRef<str>) -> Response {
+        self.send(Request::get(path.as_ref()).key(&self.admin))
+            .await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Response {
-        self.send(Request::post(path, body).key(&self.admin)).await
+    pub(crate) async fn post(&self, path: impl AsRef<str>, body: Value) -> Response {
+        self.send(Request::post(path.as_ref(), &body).key(&self.admin))
+            .await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Response {
-        self.send(Request::new("DELETE", path).key(&self.admin))
+    pub(crate) async fn delete(&self, path: impl AsRef<str>) -> Response {
+        self.send(Request::new("DELETE", path.as_ref()).key(&self.admin))
             .await
     }
 
     /// A key as the API makes it.
     pub(crate) async fn key(&self, new: Value) -> String {
-        let created = self.post("/v1/keys", &new).await.expect(201);
+        let created = self.post("/v1/keys", new).await.expect(201);
         created["secret"].as_str().unwrap().to_owned()
     }
 
     /// A ready session of the administrator's.
     pub(crate) async fn session(&self) -> String {
-        let session = self.post("/v1/sessions", &json!({})).await.expect(201);
+        let session = self.post("/v1/sessions", json!({})).await.expect(201);
         session["id"].as_str().unwrap().to_owned()
     }
 
     /// Runs a command as the administrator.
     pub(crate) async fn run(&self, session: &str, command: &str) -> Value {
         let path = format!("/v1/sessions/{session}/actions");
-        self.post(&path, &run(command)).await.expect(200)
+        self.post(path, run(command)).await.expect(200)
     }
 }
 

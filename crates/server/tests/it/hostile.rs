@@ -1,1 +1,247 @@
-//! To come.
+//! Clients that mean no good, or know no better.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::{
+    fixture::Site,
+    http::{Request, Response, send_raw},
+};
+
+/// §14: nothing is changed by what cannot be understood.
+#[tokio::test]
+async fn bodies_that_make_no_sense_are_refused() {
+    let site = Site::start().await;
+    let post = |body: &str| {
+        Request::new("POST", "/v1/sessions")
+            .key(&site.admin)
+            .header("Content-Type", "application/json")
+            .body(body.as_bytes().to_vec())
+    };
+    let deep = format!("{{\"labels\":{}{}}}", "[".repeat(70), "]".repeat(70));
+    for (body, code) in [
+        ("", "invalid_request"),
+        ("{", "invalid_request"),
+        ("{} {}", "invalid_request"),
+        ("null", "invalid_request"),
+        (r#"{"id": "a/b"}"#, "invalid_request"),
+        (r#"{"imgae": "x"}"#, "invalid_request"),
+        (r#"{"limits": {"idle_timout": 5}}"#, "invalid_request"),
+        (r#"{"timeout": "5"}"#, "invalid_request"),
+        (deep.as_str(), "limit_exceeded"),
+    ] {
+        let answer = site.send(post(body)).await;
+        assert_eq!(answer.error(400), code, "{body}");
+    }
+    let nested = site
+        .send(post(r#"{"limits": {"when_idle": "dance"}}"#))
+        .await;
+    let message = nested.json()["error"]["message"].to_string();
+    assert!(message.contains("limits.when_idle"), "{message}");
+    let invalid = site.send(post("\"\u{1}\"")).await;
+    assert_eq!(invalid.error(400), "invalid_request");
+    let bytes = post("{\"image\": \"").body(b"{\"image\": \"\xff\"}".to_vec());
+    assert_eq!(site.send(bytes).await.error(400), "invalid_request");
+    assert_eq!(
+        site.get("/v1/sessions").await.expect(200)["sessions"],
+        json!([])
+    );
+    site.stop().await;
+}
+
+/// HS-7: what a page of another site can send without asking is refused.
+#[tokio::test]
+async fn other_types_are_refused() {
+    let site = Site::start().await;
+    for kind in [
+        None,
+        Some("text/plain"),
+        Some("application/x-www-form-urlencoded"),
+        Some("multipart/form-data"),
+    ] {
+        let mut request = Request::new("POST", "/v1/sessions").key(&site.admin);
+        if let Some(kind) = kind {
+            request = request.header("Content-Type", kind);
+        }
+        let answer = site.send(request.body(b"{}".to_vec())).await;
+        assert_eq!(answer.error(415), "unsupported_media_type", "{kind:?}");
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn queries_that_make_no_sense_are_refused() {
+    let site = Site::start().await;
+    for query in ["wait=maybe", "wiat=true", "wait=true&wait=false"] {
+        let answer = site.post(format!("/v1/sessions?{query}"), json!({})).await;
+        assert_eq!(answer.error(400), "invalid_request", "{query}");
+    }
+    let long = format!("/v1/sessions?after={}", "a".repeat(17 * 1024));
+    assert_eq!(site.get(&long).await.error(414), "uri_too_long");
+    site.stop().await;
+}
+
+/// HS-12: a body's size is judged by what is announced, and by what comes.
+#[tokio::test]
+async fn bodies_that_are_too_large_are_refused() {
+    let site = Site::start_with(|settings| {
+        settings.limits.json_bytes = 1000;
+        settings.limits.action_bytes = 4000;
+        settings.limits.large_bodies_bytes = 4096;
+    })
+    .await;
+    let labels = json!({ "labels": { "x": "y".repeat(1000) } });
+    let announced = site.post("/v1/sessions", labels).await;
+    assert_eq!(announced.error(413), "body_too_large");
+
+    let chunk = format!("400\r\n{}\r\n", "[".repeat(1024));
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
+        site.address, site.admin
+    );
+    let streamed = send_raw(site.address, head.as_bytes()).await;
+    assert_eq!(Response::parse(&streamed).error(413), "body_too_large");
+
+    let session = site.session().await;
+    let path = format!("/v1/sessions/{session}/actions");
+    let write = |bytes: usize| {
+        let content = "x".repeat(bytes);
+        json!({ "action": "write", "args": { "path": "f", "content": content } })
+    };
+    site.post(&path, write(3000)).await.expect(200);
+    let refused = site.post(&path, write(5000)).await;
+    assert_eq!(refused.error(413), "body_too_large");
+    site.stop().await;
+}
+
+/// HS-13.
+#[tokio::test]
+async fn requests_that_are_no_http_are_refused() {
+    let site = Site::start().await;
+    for bytes in [
+        "GET /v1/health HTTP/1.1\r\n\r\n",
+        "GET /v1/health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "POST /v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "POST /v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        "POST /v1/sessions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "GET /v1/health HTTP/1.1\r\nHost: a\r\nX: \u{1}\r\n\r\n",
+        "GET http://evil.example/v1/health HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        "\u{16}\u{3}\u{1}hello\r\n\r\n",
+    ] {
+        let bytes = bytes.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let answer = send_raw(site.address, bytes.as_bytes()).await;
+        let text = String::from_utf8_lossy(&answer);
+        let is_refused = text.starts_with("HTTP/1.1 4") || text.is_empty();
+        assert!(is_refused, "{bytes:?}: {text}");
+    }
+    site.get("/v1/status").await.expect(200);
+    site.stop().await;
+}
+
+/// HS-11: whoever sends slowly is closed, and others do not notice.
+#[tokio::test]
+async fn slow_senders_are_closed() {
+    let site = Site::start_with(|settings| {
+        settings.limits.header_timeout = Duration::from_millis(300);
+        settings.limits.body_stall = Duration::from_millis(300);
+    })
+    .await;
+    let mut slow = TcpStream::connect(site.address).await.unwrap();
+    slow.write_all(b"GET /v1/health HTTP/1.1\r\nHo")
+        .await
+        .unwrap();
+    let mut stalled = TcpStream::connect(site.address).await.unwrap();
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+        site.address, site.admin
+    );
+    stalled.write_all(head.as_bytes()).await.unwrap();
+    site.get("/v1/status").await.expect(200);
+    let started = Instant::now();
+    let mut answer = Vec::new();
+    let _ = slow.read_to_end(&mut answer).await;
+    let mut answer = Vec::new();
+    let _ = stalled.read_to_end(&mut answer).await;
+    assert_eq!(Response::parse(&answer).error(408), "request_timeout");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    site.stop().await;
+}
+
+/// HS-14: when there are too many, it is said at once; whether the server lives and the end of a
+/// session still work.
+#[tokio::test]
+async fn under_overload_the_vital_routes_answer() {
+    let site = Site::start_with(|settings| {
+        settings.limits.connections = 2;
+    })
+    .await;
+    let session = site.session().await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(TcpStream::connect(site.address).await.unwrap());
+    }
+    let started = Instant::now();
+    let refused = site.get("/v1/status").await;
+    assert_eq!(refused.error(503), "overloaded");
+    assert!(refused.header("retry-after").is_some());
+    assert!(started.elapsed() < Duration::from_secs(1));
+    site.send(Request::get("/v1/health")).await.expect(200);
+    let ended = site.delete(format!("/v1/sessions/{session}")).await;
+    assert_eq!(ended.status, 204);
+    drop(held);
+    site.stop().await;
+}
+
+/// HS-15: a client that reads nothing is cut off, and nobody waits for it.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let site = Site::start_with(|settings| {
+        settings.limits.write_stall = Duration::from_millis(300);
+    })
+    .await;
+    let session = site.session().await;
+    let path = format!("/v1/sessions/{session}/events/stream");
+    let (head, mut unread) = Request::get(&path)
+        .key(&site.admin)
+        .open(site.address)
+        .await;
+    assert_eq!(head.status, 200);
+    // More than the buffers of both ends hold.
+    for _ in 0..40 {
+        site.run(&session, "head -c 400000 /dev/zero | tr '\\0' x")
+            .await;
+    }
+    let metrics = || async { site.get("/metrics").await.text() };
+    let is_open = |text: &str| text.contains("zareba_streams{kind=\"sse\"} 1");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while is_open(&metrics().await) {
+        assert!(Instant::now() < deadline, "the stream is still open");
+    }
+    let mut rest = Vec::new();
+    let _ = unread.read_to_end(&mut rest).await;
+    site.stop().await;
+}
+
+/// HS-20: one request's panic is its own affair.
+#[tokio::test]
+async fn a_panic_is_answered_and_everything_goes_on() {
+    use axum::{Router, routing::get};
+    async fn fail() -> &'static str {
+        panic!("on purpose")
+    }
+    let routes = Router::new().route("/fail", get(fail));
+    let extension = zareba_server::Extension::new("fail").with(zareba_api::Access::Read, routes);
+    let site = Site::start_extended(|_| {}, Some(extension)).await;
+    let answer = site.get("/fail").await;
+    assert_eq!(answer.error(500), "internal");
+    assert!(!answer.text().contains("on purpose"));
+    site.get("/v1/status").await.expect(200);
+    site.stop().await;
+}

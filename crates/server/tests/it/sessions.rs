@@ -17,7 +17,7 @@ async fn the_first_minute_works() {
     let created = site
         .post(
             "/v1/sessions",
-            &json!({ "id": "one", "labels": { "for": "me" } }),
+            json!({ "id": "one", "labels": { "for": "me" } }),
         )
         .await;
     assert_eq!(created.header("location"), Some("/v1/sessions/one"));
@@ -38,7 +38,7 @@ async fn the_first_minute_works() {
     assert_eq!(site.delete("/v1/sessions/one").await.status, 204);
     let closed = site.get("/v1/sessions/one").await.expect(200);
     assert_eq!(closed["state"], "closed");
-    let refused = site.post("/v1/sessions/one/actions", &run("true")).await;
+    let refused = site.post("/v1/sessions/one/actions", run("true")).await;
     assert_eq!(refused.error(409), "conflict");
     site.stop().await;
 }
@@ -47,12 +47,12 @@ async fn the_first_minute_works() {
 async fn a_session_can_be_asked_for_without_waiting() {
     let site = Site::start().await;
     let accepted = site
-        .post("/v1/sessions?wait=false", &json!({ "id": "later" }))
+        .post("/v1/sessions?wait=false", json!({ "id": "later" }))
         .await;
     assert_eq!(accepted.header("location"), Some("/v1/sessions/later"));
     let accepted = accepted.expect(202);
     assert_eq!(accepted["id"], "later");
-    let again = site.post("/v1/sessions", &json!({ "id": "later" })).await;
+    let again = site.post("/v1/sessions", json!({ "id": "later" })).await;
     assert_eq!(again.error(409), "exists");
     site.stop().await;
 }
@@ -61,7 +61,7 @@ async fn a_session_can_be_asked_for_without_waiting() {
 async fn lists_come_in_pages() {
     let site = Site::start().await;
     for name in ["a", "b", "c"] {
-        let made = site.post("/v1/sessions?wait=false", &json!({ "id": name }));
+        let made = site.post("/v1/sessions?wait=false", json!({ "id": name }));
         made.await.expect(202);
     }
     let page = site.get("/v1/sessions?limit=2").await.expect(200);
@@ -81,11 +81,11 @@ async fn a_purged_session_is_forgotten_with_its_keys() {
     let session = site.session().await;
     let path = format!("/v1/sessions/{session}");
     let key = site
-        .post(&format!("{path}/keys"), &json!({}))
+        .post(format!("{path}/keys"), json!({}))
         .await
         .expect(201);
     let secret = key["secret"].as_str().unwrap().to_owned();
-    let purged = site.delete(&format!("{path}?purge=true")).await;
+    let purged = site.delete(format!("{path}?purge=true")).await;
     assert_eq!(purged.status, 204, "{}", purged.text());
     assert_eq!(site.get(&path).await.error(404), "not_found");
     let asked = site.send(Request::get(&path).key(&secret)).await;
@@ -97,14 +97,14 @@ async fn a_purged_session_is_forgotten_with_its_keys() {
 async fn what_a_runtime_cannot_do_it_says() {
     let site = Site::start().await;
     let session = site.session().await;
-    let paused = site.post(&format!("/v1/sessions/{session}/pause"), &json!({}));
+    let paused = site.post(format!("/v1/sessions/{session}/pause"), json!({}));
     assert_eq!(paused.await.error(422), "unsupported");
-    let alive = site.post(&format!("/v1/sessions/{session}/keep_alive"), &json!({}));
+    let alive = site.post(format!("/v1/sessions/{session}/keep_alive"), json!({}));
     assert_eq!(alive.await.expect(200)["state"], "ready");
     let runtimes = site.get("/v1/runtimes").await.expect(200);
     assert_eq!(runtimes["runtimes"][0]["name"], "cli");
     assert_eq!(runtimes["runtimes"][0]["isolation"], "none");
-    let unknown = site.post("/v1/sessions", &json!({ "runtime": "nowhere" }));
+    let unknown = site.post("/v1/sessions", json!({ "runtime": "nowhere" }));
     assert_eq!(unknown.await.error(400), "invalid_request");
     site.stop().await;
 }

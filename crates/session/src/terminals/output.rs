@@ -208,10 +208,18 @@ mod tests {
             let mut late = output.view(Some(all.len() as u64 - 3));
             output.push(b"end");
             output.end(TerminalEnd::Closed);
-            assert_eq!(seen(&mut late).await, [&all[all.len() - 3..], b"end"].concat());
+            assert_eq!(
+                seen(&mut late).await,
+                [&all[all.len() - 3..], b"end"].concat()
+            );
             // What is kept has moved on by three bytes.
             let behind = early.next().await;
-            assert_eq!(behind, Some(TerminalOutput::Behind { cursor: kept as u64 + 3 }));
+            assert_eq!(
+                behind,
+                Some(TerminalOutput::Behind {
+                    cursor: kept as u64 + 3
+                })
+            );
             assert_eq!(early.next().await, None);
             let again = seen(&mut output.view(Some(0))).await;
             assert_eq!(again, [&all[kept + 3..], b"end"].concat());
@@ -226,12 +234,18 @@ mod tests {
         let piece = numbered(10_000);
         for _ in 0..100 {
             output.push(&piece);
-            assert_eq!(quick.next().await, Some(TerminalOutput::Bytes(piece.clone().into())));
+            assert_eq!(
+                quick.next().await,
+                Some(TerminalOutput::Bytes(piece.clone().into()))
+            );
         }
         let cursor = 1_000_000 - RING_BYTES as u64;
         assert_eq!(slow.next().await, Some(TerminalOutput::Behind { cursor }));
         output.end(TerminalEnd::Closed);
-        assert_eq!(quick.next().await, Some(TerminalOutput::End(TerminalEnd::Closed)));
+        assert_eq!(
+            quick.next().await,
+            Some(TerminalOutput::End(TerminalEnd::Closed))
+        );
         let again = seen(&mut output.view(Some(cursor))).await;
         assert_eq!(again.len(), RING_BYTES);
     }

@@ -27,14 +27,17 @@ async fn in_another_life<T: Send + 'static>(
     let place = place.clone();
     let life = move || {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let done = runtime.block_on(async {
+        let (done, log) = runtime.block_on(async {
             let sessions = place.serve().await;
-            work(&sessions).await
+            (work(&sessions).await, sessions.log().clone())
         });
         drop(runtime);
-        done
+        (done, log)
     };
-    tokio::task::spawn_blocking(life).await.unwrap()
+    let (done, log) = tokio::task::spawn_blocking(life).await.unwrap();
+    // As the end of a process does, this lets go of the file.
+    log.store().close().await.unwrap();
+    done
 }
 
 async fn get(sessions: &Sessions, name: &str) -> std::sync::Arc<Session> {
@@ -247,21 +250,24 @@ async fn a_sandbox_that_is_gone_is_lost_and_its_actions_are_answered() {
 #[tokio::test]
 async fn a_start_that_was_under_way_is_undone() {
     let place = Place::new();
+    let workspace = place.path("workspace");
+    std::fs::create_dir_all(workspace.join(".openhands")).unwrap();
+    std::fs::write(workspace.join(".openhands/setup.sh"), "sleep 1000").unwrap();
+    let new = NewSession {
+        workspace: Some(workspace),
+        ..named("half", "local")
+    };
     in_another_life(&place, async |sessions| {
-        let session = sessions
-            .create(named("half", "local"), owner())
-            .await
-            .unwrap();
+        let session = sessions.create(new, owner()).await.unwrap();
         let mut events = session.events(0);
-        // The executor runs from here on.
-        while events.next().await.unwrap().payload.get("status")
-            != Some(&"STATUS$RUNTIME_STARTED".into())
-        {}
+        // The script runs, or will, when its action is recorded.
+        while events.next().await.unwrap().kind != zareba_eventlog::EntryKind::Action {}
     })
     .await;
     let sessions = place.serve().await;
     let session = get(&sessions, "half").await;
     assert_eq!(session.info().state, SessionState::Failed);
+    assert_all_answered(&session, 1).await;
     assert_eq!(place.leftovers(), [""; 0]);
 }
 

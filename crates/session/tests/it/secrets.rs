@@ -40,7 +40,7 @@ async fn no_form_of_a_secret_reaches_the_log_el_9() {
         assert!(shown.contains(HIDDEN), "{line}: {shown}");
     }
     // Also what the agent itself writes, and what a failed command repeats.
-    let spoken = observe(&session, run(&format!("nothing-{SECRET} || echo {SECRET}"))).await;
+    let spoken = observe(&session, run(&format!("echo '{SECRET}' | cat - nowhere"))).await;
     assert!(text(&spoken).contains(HIDDEN));
     let keyed = session.run(keyed(SECRET, run("true"))).await;
     assert!(keyed.is_err());

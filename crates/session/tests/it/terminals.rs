@@ -43,7 +43,8 @@ async fn until(viewer: &mut Viewer, text: &str) -> String {
     let mut seen = Vec::new();
     loop {
         let next = timeout(PATIENCE, viewer.next()).await;
-        match next.unwrap_or_else(|_| panic!("no {text:?} in {:?}", String::from_utf8_lossy(&seen))) {
+        match next.unwrap_or_else(|_| panic!("no {text:?} in {:?}", String::from_utf8_lossy(&seen)))
+        {
             Some(TerminalOutput::Bytes(bytes)) => seen.extend_from_slice(&bytes),
             other => panic!("{other:?} after {:?}", String::from_utf8_lossy(&seen)),
         }
@@ -158,7 +159,10 @@ async fn terminals_have_names_and_are_counted() {
     let cat = Some("cat");
     for name in ["", "a b", "../x", &"n".repeat(65)] {
         let refused = open(&session, Some(name), cat).await.unwrap_err();
-        assert!(matches!(refused, TerminalError::InvalidName { .. }), "{refused}");
+        assert!(
+            matches!(refused, TerminalError::InvalidName { .. }),
+            "{refused}"
+        );
     }
     let ended = open(&session, Some("ended"), Some("true")).await.unwrap();
     end(&mut ended.view(None)).await;
@@ -179,6 +183,9 @@ async fn terminals_have_names_and_are_counted() {
     let mut viewer = again.view(None);
     session.close().await.unwrap();
     let over = end(&mut viewer).await;
-    assert!(!matches!(over, TerminalEnd::Exit(ProgramExit::Code(_))), "{over:?}");
+    assert!(
+        !matches!(over, TerminalEnd::Exit(ProgramExit::Code(_))),
+        "{over:?}"
+    );
     assert_eq!(place.leftovers(), [""; 0]);
 }

@@ -13,13 +13,13 @@ use axum::{
 };
 use http::{HeaderValue, header};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use self::{paths::STATUS_HEADER, query::FileQuery};
 use super::{
     answer::{self, Refusal},
-    body::{TimedBody, linger, read_json},
+    body::read_json,
     handlers::Surface,
+    lent::LentBody,
 };
 use crate::files::{
     self, Depth, DirectoryRequest, FileError, FileFailure, FileService, ListRequest, ReadRequest,
@@ -72,18 +72,10 @@ pub(super) async fn store(State(surface): State<Arc<Surface>>, request: Request)
     };
     let files = service(&surface)?;
     surface.note_action();
-    let (home, mut returned) = oneshot::channel();
-    let body = Lent {
-        body: Some(TimedBody::new(
-            request.into_body(),
-            surface.limits.body_stall,
-        )),
-        home: Some(home),
-    };
+    let (body, lender) = LentBody::new(request.into_body(), surface.limits.body_stall);
     let stored = files.write(asked, Box::pin(body)).await;
-    // The stream is dropped by now, unless the service kept it for work of its own.
-    if let (Err(_), Ok(body)) = (&stored, returned.try_recv()) {
-        linger(body).await;
+    if stored.is_err() {
+        lender.linger().await;
     }
     let status = stored.map_err(refusal)?;
     Ok(answer::json(&status.to_json()))
@@ -168,35 +160,5 @@ fn refusal(error: FileError) -> Refusal {
     Refusal {
         status: error.reason.status(),
         document,
-    }
-}
-
-/// A body that comes back when whoever got it is done, so that the rest can be read away: closing
-/// at once would take the answer from a client that is still sending.
-struct Lent {
-    body: Option<TimedBody>,
-    home: Option<oneshot::Sender<TimedBody>>,
-}
-
-impl futures_core::Stream for Lent {
-    type Item = std::io::Result<bytes::Bytes>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        match &mut self.body {
-            Some(body) => std::pin::Pin::new(body).poll_next(cx),
-            None => std::task::Poll::Ready(None),
-        }
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let (Some(body), Some(home)) = (self.body.take(), self.home.take()) {
-            // Nobody waits for it when the client is gone.
-            drop(home.send(body));
-        }
     }
 }

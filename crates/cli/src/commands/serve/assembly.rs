@@ -27,18 +27,7 @@ pub(crate) fn log_file(state: &Path) -> PathBuf {
 
 /// Opens the log that the settings name, to write to it.
 pub(crate) async fn open_log(settings: &Settings, state: &Path) -> Result<EventLog, Failure> {
-    let options = Options {
-        durability: match settings.log.durability {
-            LogDurability::Process => Durability::Process,
-            LogDurability::Disk => Durability::Disk,
-        },
-        session_bytes_max: Some(settings.log.session_bytes.bytes()),
-    };
-    let opened = match &settings.log.database {
-        Some(url) => EventLog::open_database_with(url.expose(), options).await,
-        None => EventLog::open_file_with(&log_file(state), options).await,
-    };
-    opened.map_err(|error| {
+    open(settings, state).await.map_err(|error| {
         let failure = Failure::of(Exit::Start, &error);
         match error {
             LogError::InUse { .. } => {
@@ -47,6 +36,32 @@ pub(crate) async fn open_log(settings: &Settings, state: &Path) -> Result<EventL
             _ => failure,
         }
     })
+}
+
+/// The same, unless a server writes to it.
+pub(crate) async fn open_log_if_free(
+    settings: &Settings,
+    state: &Path,
+) -> Result<Option<EventLog>, Failure> {
+    match open(settings, state).await {
+        Ok(log) => Ok(Some(log)),
+        Err(LogError::InUse { .. }) => Ok(None),
+        Err(error) => Err(Failure::of(Exit::Start, &error)),
+    }
+}
+
+async fn open(settings: &Settings, state: &Path) -> Result<EventLog, LogError> {
+    let options = Options {
+        durability: match settings.log.durability {
+            LogDurability::Process => Durability::Process,
+            LogDurability::Disk => Durability::Disk,
+        },
+        session_bytes_max: Some(settings.log.session_bytes.bytes()),
+    };
+    match &settings.log.database {
+        Some(url) => EventLog::open_database_with(url.expose(), options).await,
+        None => EventLog::open_file_with(&log_file(state), options).await,
+    }
 }
 
 /// The runtimes of a server, and those who keep sandboxes ready in them.

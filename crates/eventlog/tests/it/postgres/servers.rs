@@ -38,7 +38,13 @@ async fn el_7_two_servers_share_one_chain_without_gaps() {
         writer.await.unwrap();
     }
     expect_sound(&servers[0], &session("shared"), 320).await;
-    let counts: u64 = servers[1].usage().await.unwrap().iter().map(|u| u.records).sum();
+    let counts: u64 = servers[1]
+        .usage()
+        .await
+        .unwrap()
+        .iter()
+        .map(|u| u.records)
+        .sum();
     assert_eq!(counts, 640);
     for log in servers {
         log.store().close().await.unwrap();
@@ -58,7 +64,9 @@ async fn el_7_equal_keys_on_two_servers_are_one_record() {
         .map(|n| {
             let log = servers[n % 2].clone();
             tokio::spawn(async move {
-                try_append(&log, &session("s"), keyed("k", json!({ "n": n }))).await.unwrap()
+                try_append(&log, &session("s"), keyed("k", json!({ "n": n })))
+                    .await
+                    .unwrap()
             })
         })
         .collect();
@@ -86,7 +94,10 @@ async fn cut_all(database: &Database) {
 async fn wait_for(log: &EventLog, is_right: impl FnMut(&Health) -> bool) {
     let mut health = log.store().health();
     let wait = health.wait_for(is_right);
-    tokio::time::timeout(LIMIT, wait).await.expect("no change").unwrap();
+    tokio::time::timeout(LIMIT, wait)
+        .await
+        .expect("no change")
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,10 +118,17 @@ async fn el_3_while_the_database_is_away_observations_wait_and_actions_are_refus
     let kept = log.clone();
     let kept = tokio::spawn(async move {
         let entry = observation(0, json!({ "content": "kept" }));
-        kept.store().append(session("s"), entry, Patience::Kept).await
+        kept.store()
+            .append(session("s"), entry, Patience::Kept)
+            .await
     });
-    wait_for(&log, |health| matches!(health, Health::NotDurable { waiting: 1, .. })).await;
-    let error = try_append(&log, &session("s"), action(json!({}))).await.unwrap_err();
+    wait_for(&log, |health| {
+        matches!(health, Health::NotDurable { waiting: 1, .. })
+    })
+    .await;
+    let error = try_append(&log, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::Unavailable { .. }), "{error}");
     let error = log.store().read(session("s"), 0, 1).await.unwrap_err();
     assert!(
@@ -199,7 +217,11 @@ async fn el_1_damage_is_found_and_hides_nothing() {
         DELETE FROM zareba.events WHERE sequence = 6; DELETE FROM zareba.blobs";
     client.batch_execute(meddle).await.unwrap();
     let verified = log.verify(&session("s")).await.unwrap();
-    let found: Vec<u64> = verified.damage.iter().map(|damage| damage.sequence).collect();
+    let found: Vec<u64> = verified
+        .damage
+        .iter()
+        .map(|damage| damage.sequence)
+        .collect();
     assert_eq!(found, [3, 6, 10], "{verified:?}");
     let blob = log.store().blob(Digest::of(text.as_bytes())).await.unwrap();
     assert_eq!(blob, None);
@@ -214,13 +236,19 @@ async fn el_1_damage_is_found_and_hides_nothing() {
 #[ignore = "needs PostgreSQL"]
 async fn a_bad_address_is_refused_clearly_and_without_its_password() {
     let open = async |url: &str| {
-        let error = EventLog::open_database(url, Durability::Disk).await.unwrap_err();
+        let error = EventLog::open_database(url, Durability::Disk)
+            .await
+            .unwrap_err();
         let source = std::error::Error::source(&error).unwrap().to_string();
         let text = format!("{error}: {source}");
         assert!(!text.contains("secret"), "{text}");
         text
     };
-    assert!(open("no address").await.contains("no address of a PostgreSQL"));
+    assert!(
+        open("no address")
+            .await
+            .contains("no address of a PostgreSQL")
+    );
     let tls = "postgresql://u:secret@localhost/d?sslmode=require";
     assert!(open(tls).await.contains("TLS"));
     let nobody = "postgresql://u:secret@127.0.0.1:1/d";

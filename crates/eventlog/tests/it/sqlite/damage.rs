@@ -22,12 +22,18 @@ async fn meddled(statements: &str) -> (TempDir, PathBuf) {
 }
 
 async fn open(path: &Path) -> EventLog {
-    EventLog::open_file(path, Durability::Process).await.unwrap()
+    EventLog::open_file(path, Durability::Process)
+        .await
+        .unwrap()
 }
 
 async fn damaged(log: &EventLog) -> Vec<u64> {
     let verified = log.verify(&session("s")).await.unwrap();
-    verified.damage.iter().map(|damage| damage.sequence).collect()
+    verified
+        .damage
+        .iter()
+        .map(|damage| damage.sequence)
+        .collect()
 }
 
 #[tokio::test]
@@ -53,7 +59,10 @@ async fn el_5_a_bad_record_in_the_middle_does_not_hide_later_ones() {
     }
     assert_eq!((seen, errors), (vec![0, 1, 2, 4, 6, 8, 9], vec![3, 5, 7]));
     let error = log.store().read(session("s"), 3, 5).await.unwrap_err();
-    assert!(matches!(error, LogError::Damaged { sequence: 3, .. }), "{error}");
+    assert!(
+        matches!(error, LogError::Damaged { sequence: 3, .. }),
+        "{error}"
+    );
     log.store().close().await.unwrap();
 }
 
@@ -105,7 +114,9 @@ async fn el_5_damage_before_good_records_is_told_and_nothing_is_cut() {
     .await;
     let log = open(&path).await;
     assert_eq!(log.recovery().cut, 0);
-    let found: Vec<u64> = (log.recovery().damage.iter()).map(|damage| damage.sequence).collect();
+    let found: Vec<u64> = (log.recovery().damage.iter())
+        .map(|damage| damage.sequence)
+        .collect();
     assert_eq!(found, [6]);
     let record = append(&log, &session("s"), action(json!({}))).await;
     assert_eq!(record.sequence, 10);

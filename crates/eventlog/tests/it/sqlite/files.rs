@@ -9,7 +9,9 @@ use zareba_eventlog::{Durability, EventLog, LogError};
 use crate::support::*;
 
 async fn open(path: &Path) -> EventLog {
-    EventLog::open_file(path, Durability::Process).await.unwrap()
+    EventLog::open_file(path, Durability::Process)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -32,7 +34,9 @@ async fn el_6_a_second_opener_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.db");
     let log = open(&path).await;
-    let error = EventLog::open_file(&path, Durability::Process).await.unwrap_err();
+    let error = EventLog::open_file(&path, Durability::Process)
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::InUse { .. }), "{error}");
     append(&log, &session("s"), action(json!({}))).await;
     log.store().close().await.unwrap();
@@ -49,7 +53,9 @@ async fn el_6_whoever_was_replaced_against_the_lock_writes_no_more() {
     append(&old, &session("s"), action(json!({}))).await;
     std::fs::remove_file(directory.path().join("events.db.lock")).unwrap();
     let new = open(&path).await;
-    let error = try_append(&old, &session("s"), action(json!({}))).await.unwrap_err();
+    let error = try_append(&old, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::Io { .. }), "{error}");
     append(&new, &session("s"), action(json!({}))).await;
     expect_sound(&new, &session("s"), 2).await;
@@ -69,7 +75,9 @@ async fn a_reader_sees_what_a_writer_writes_and_changes_nothing() {
     append_some(&log, &session("s"), 3).await;
     assert_eq!(read_all(&reader, &session("s")).await.len(), 3);
     expect_sound(&reader, &session("s"), 3).await;
-    let error = try_append(&reader, &session("s"), action(json!({}))).await.unwrap_err();
+    let error = try_append(&reader, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::ReadOnly), "{error}");
     append_some(&log, &session("s"), 2).await;
     assert_eq!(read_all(&reader, &session("s")).await.len(), 5);
@@ -83,7 +91,9 @@ async fn a_file_that_is_no_log_is_refused_with_a_way_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.db");
     std::fs::write(&path, [0x5a; 8192]).unwrap();
-    let error = EventLog::open_file(&path, Durability::Process).await.unwrap_err();
+    let error = EventLog::open_file(&path, Durability::Process)
+        .await
+        .unwrap_err();
     let LogError::Open { source, .. } = error else {
         panic!("{error}")
     };
@@ -97,9 +107,13 @@ async fn a_later_version_is_refused() {
     let path = directory.path().join("events.db");
     open(&path).await.store().close().await.unwrap();
     let connection = Connection::open(&path).unwrap();
-    connection.execute("UPDATE meta SET value = 2 WHERE name = 'version'", []).unwrap();
+    connection
+        .execute("UPDATE meta SET value = 2 WHERE name = 'version'", [])
+        .unwrap();
     drop(connection);
-    let error = EventLog::open_file(&path, Durability::Process).await.unwrap_err();
+    let error = EventLog::open_file(&path, Durability::Process)
+        .await
+        .unwrap_err();
     let LogError::Open { source, .. } = error else {
         panic!("{error}")
     };

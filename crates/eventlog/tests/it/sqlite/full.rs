@@ -25,8 +25,14 @@ impl SmallDisk {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = c"size=64m,mode=700";
-        mount("zareba-test", directory.path(), "tmpfs", MountFlags::empty(), options)
-            .expect("may mount: run this as root");
+        mount(
+            "zareba-test",
+            directory.path(),
+            "tmpfs",
+            MountFlags::empty(),
+            options,
+        )
+        .expect("may mount: run this as root");
         Self { directory }
     }
 
@@ -60,7 +66,10 @@ async fn open(path: &Path) -> EventLog {
 async fn wait_for(log: &EventLog, is_right: impl FnMut(&Health) -> bool) {
     let mut health = log.store().health();
     let wait = health.wait_for(is_right);
-    tokio::time::timeout(LIMIT, wait).await.expect("no change").unwrap();
+    tokio::time::timeout(LIMIT, wait)
+        .await
+        .expect("no change")
+        .unwrap();
 }
 
 fn new(appended: Appended) -> std::sync::Arc<Record> {
@@ -72,7 +81,9 @@ fn new(appended: Appended) -> std::sync::Arc<Record> {
 
 async fn append_kept(log: &EventLog, bytes: usize) -> Result<Appended, LogError> {
     let entry = observation(0, json!({ "content": "x".repeat(bytes) }));
-    log.store().append(session("s"), entry, Patience::Kept).await
+    log.store()
+        .append(session("s"), entry, Patience::Kept)
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,7 +108,9 @@ async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
 
     // What has happened is still written, into the reserve.
     acknowledged.push(new(append_kept(&log, 1000).await.unwrap()));
-    let error = try_append(&log, &session("s"), action(json!({}))).await.unwrap_err();
+    let error = try_append(&log, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::Full), "{error}");
     assert_eq!(read_all(&log, &session("s")).await, acknowledged);
 
@@ -108,7 +121,10 @@ async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
             tokio::spawn(async move { append_kept(&log, 8 * 1024).await })
         })
         .collect();
-    wait_for(&log, |health| matches!(health, Health::NotDurable { waiting: 1024, .. })).await;
+    wait_for(&log, |health| {
+        matches!(health, Health::NotDurable { waiting: 1024, .. })
+    })
+    .await;
     let error = append_kept(&log, 10).await.unwrap_err();
     assert!(matches!(error, LogError::Full), "{error}");
     let page = log.store().read(session("s"), 0, 3).await.unwrap();
@@ -123,10 +139,17 @@ async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!((1..976).contains(&refused), "the reserve took some, {refused} were refused");
+    assert!(
+        (1..976).contains(&refused),
+        "the reserve took some, {refused} were refused"
+    );
     wait_for(&log, |health| *health == Health::Durable).await;
     for record in &acknowledged {
-        let page = log.store().read(session("s"), record.sequence, 1).await.unwrap();
+        let page = log
+            .store()
+            .read(session("s"), record.sequence, 1)
+            .await
+            .unwrap();
         assert_eq!(page[0], *record);
     }
     // And the note of it.
@@ -144,9 +167,13 @@ async fn el_3_the_failure_is_recorded_and_actions_run_again() {
     append_some(&log, &session("s"), 1).await;
     disk.fill();
     let mut written = 1;
-    while try_append(&log, &session("s"), action(json!({ "t": "x".repeat(4096) })))
-        .await
-        .is_ok()
+    while try_append(
+        &log,
+        &session("s"),
+        action(json!({ "t": "x".repeat(4096) })),
+    )
+    .await
+    .is_ok()
     {
         written += 1;
     }
@@ -155,7 +182,11 @@ async fn el_3_the_failure_is_recorded_and_actions_run_again() {
     wait_for(&log, |health| *health == Health::Durable).await;
     let record = append(&log, &session("s"), action(json!({ "n": "again" }))).await;
     assert_eq!(record.sequence, written + 2);
-    let page = log.store().read(session("s"), written + 1, 1).await.unwrap();
+    let page = log
+        .store()
+        .read(session("s"), written + 1, 1)
+        .await
+        .unwrap();
     assert_eq!(page[0].payload["note"], "event_log_not_durable");
     assert_eq!(page[0].payload["refused"], 1);
     assert_eq!(page[0].payload["kept"], 1);

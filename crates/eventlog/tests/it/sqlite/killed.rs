@@ -63,7 +63,9 @@ fn run_and_kill(path: &Path, count: usize) -> Vec<(u64, Digest)> {
 
 /// Appends with four tasks, each with keys in order and from a few before the last one on.
 async fn append_until_killed(path: &Path) -> ! {
-    let log = EventLog::open_file(path, Durability::Process).await.unwrap();
+    let log = EventLog::open_file(path, Durability::Process)
+        .await
+        .unwrap();
     assert_eq!(log.recovery().cut, 0);
     let tasks: Vec<_> = (0..4)
         .map(|task| {
@@ -92,7 +94,10 @@ async fn append_until_killed(path: &Path) -> ! {
 
 async fn first_missing(log: &EventLog, task: usize) -> u64 {
     let mut n = 0;
-    while (log.store().by_key(session("s"), key(&format!("{task}-{n}"))).await)
+    while (log
+        .store()
+        .by_key(session("s"), key(&format!("{task}-{n}")))
+        .await)
         .unwrap()
         .is_some()
     {
@@ -102,7 +107,9 @@ async fn first_missing(log: &EventLog, task: usize) -> u64 {
 }
 
 async fn check(path: &Path, acknowledged: &[(u64, Digest)]) {
-    let log = EventLog::open_file(path, Durability::Process).await.unwrap();
+    let log = EventLog::open_file(path, Durability::Process)
+        .await
+        .unwrap();
     assert_eq!((log.recovery().checked, log.recovery().cut), (1, 0));
     let records = read_all(&log, &session("s")).await;
     for (number, digest) in acknowledged {

@@ -29,7 +29,10 @@ async fn lone(log: &EventLog, durability: Durability) {
         times.push(started.elapsed());
     }
     times.sort();
-    println!("{durability:?}: alone p50 {:?} p99 {:?}", times[1500], times[2970]);
+    println!(
+        "{durability:?}: alone p50 {:?} p99 {:?}",
+        times[1500], times[2970]
+    );
 }
 
 async fn many(log: &EventLog, durability: Durability) {

@@ -37,8 +37,14 @@ pub(crate) async fn a_document_has_a_limit(log: &EventLog) {
     let store = log.store();
     let at = json!("x".repeat(1024 * 1024 - 2));
     let past = json!("x".repeat(1024 * 1024 - 1));
-    store.put(document("a"), at.clone(), Expected::Anything).await.unwrap();
-    let error = store.put(document("a"), past, Expected::Anything).await.unwrap_err();
+    store
+        .put(document("a"), at.clone(), Expected::Anything)
+        .await
+        .unwrap();
+    let error = store
+        .put(document("a"), past, Expected::Anything)
+        .await
+        .unwrap_err();
     assert!(matches!(error, LogError::TooLarge { .. }), "{error}");
     assert_eq!(store.get(document("a")).await.unwrap().unwrap().value, at);
 }
@@ -48,7 +54,9 @@ pub(crate) async fn of_many_writers_with_the_same_expectation_one_wins(log: &Eve
         .map(|n| {
             let log = log.clone();
             tokio::spawn(async move {
-                log.store().put(document("a"), json!(n), Expected::Absent).await
+                log.store()
+                    .put(document("a"), json!(n), Expected::Absent)
+                    .await
             })
         })
         .collect();

@@ -48,7 +48,9 @@ pub(crate) async fn el_10_blobs_go_with_the_last_session_that_uses_them(log: &Ev
         }
     };
     let limit = std::time::Duration::from_secs(20);
-    tokio::time::timeout(limit, gone).await.expect("the blob goes");
+    tokio::time::timeout(limit, gone)
+        .await
+        .expect("the blob goes");
 }
 
 /// Lets the writer go round once more.

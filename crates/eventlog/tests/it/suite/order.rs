@@ -55,7 +55,9 @@ pub(crate) async fn el_7_many_writers_of_one_session_share_one_chain(log: &Event
 pub(crate) async fn el_7_an_entry_with_a_known_key_is_not_written_again(log: &EventLog) {
     let (one, two) = (session("one"), session("two"));
     let first = append(log, &one, keyed("k", json!({ "n": 1 }))).await;
-    let again = try_append(log, &one, keyed("k", json!({ "n": 2 }))).await.unwrap();
+    let again = try_append(log, &one, keyed("k", json!({ "n": 2 })))
+        .await
+        .unwrap();
     assert_eq!(again, Appended::Before(first));
     append(log, &two, keyed("k", json!({ "n": 3 }))).await;
     append(log, &one, keyed("l", json!({ "n": 4 }))).await;

@@ -7,7 +7,10 @@ use crate::support::*;
 
 pub(crate) async fn a_record_comes_back_as_it_was_written(log: &EventLog) {
     let session = session("s");
-    let mut entry = keyed("k-1", json!({ "action": "run", "args": { "command": "ls" } }));
+    let mut entry = keyed(
+        "k-1",
+        json!({ "action": "run", "args": { "command": "ls" } }),
+    );
     entry.cause = Some(41);
     let record = append(log, &session, entry.clone()).await;
     assert_eq!(record.session, session);
@@ -39,7 +42,10 @@ pub(crate) async fn el_1_each_record_names_the_one_before_it(log: &EventLog) {
     assert!(verified.is_sound(), "{verified:?}");
     assert_eq!((verified.records, verified.last), (5, previous));
     let nobody = crate::support::session("nobody");
-    assert_eq!(log.verify(&nobody).await.unwrap().last, Digest::of(b"nobody"));
+    assert_eq!(
+        log.verify(&nobody).await.unwrap().last,
+        Digest::of(b"nobody")
+    );
 }
 
 pub(crate) async fn answers_and_unanswered_actions_are_found(log: &EventLog) {
@@ -60,7 +66,10 @@ pub(crate) async fn a_removed_session_is_gone_and_its_name_is_free(log: &EventLo
     append_some(log, &gone, 3).await;
     append_some(log, &stays, 2).await;
     let store = log.store();
-    assert_eq!(store.sessions().await.unwrap(), [gone.clone(), stays.clone()]);
+    assert_eq!(
+        store.sessions().await.unwrap(),
+        [gone.clone(), stays.clone()]
+    );
     store.remove(gone.clone()).await.unwrap();
     store.remove(session("never-was")).await.unwrap();
     assert_eq!(store.sessions().await.unwrap(), [stays.clone()]);
@@ -83,12 +92,24 @@ pub(crate) async fn el_8_a_quota_stops_actions_before_observations(log: &EventLo
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, LogError::Quota { limit: 0x80_0000, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            LogError::Quota {
+                limit: 0x80_0000,
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert_eq!(written, 0x80_0000 / (200 * 1024));
     append(log, &chatty, observation(0, json!({ "text": text }))).await;
     append(log, &quiet, action(json!({ "text": text }))).await;
     let mut observed = 1;
-    while try_append(log, &chatty, observation(0, json!({ "text": text }))).await.is_ok() {
+    while try_append(log, &chatty, observation(0, json!({ "text": text })))
+        .await
+        .is_ok()
+    {
         observed += 1;
         assert!(observed < 10, "observations are bounded, too");
     }
@@ -102,7 +123,9 @@ pub(crate) async fn a_closed_log_refuses_everything(log: &EventLog) {
     let store = log.store();
     store.close().await.unwrap();
     for patience in [Patience::None, Patience::Kept] {
-        let outcome = store.append(session.clone(), action(json!({})), patience).await;
+        let outcome = store
+            .append(session.clone(), action(json!({})), patience)
+            .await;
         assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
     }
     let closed = |error: LogError| assert!(matches!(error, LogError::Closed), "{error}");

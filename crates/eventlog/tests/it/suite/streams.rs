@@ -36,7 +36,10 @@ pub(crate) async fn el_7_a_subscription_sees_each_record_once_in_order(log: &Eve
         .collect();
     for task in writers.into_iter().chain(readers) {
         let limit = Duration::from_secs(60);
-        tokio::time::timeout(limit, task).await.expect("no end").unwrap();
+        tokio::time::timeout(limit, task)
+            .await
+            .expect("no end")
+            .unwrap();
     }
 }
 

@@ -1,0 +1,35 @@
+//! The server that runs on this machine, found by its state directory.
+
+use std::{fs, path::Path};
+
+use zareba_client::{Address, ApiKey, Client};
+
+use super::{Published, admin_key};
+use crate::{
+    exit::Exit,
+    failure::{Failure, OrFail as _},
+};
+
+/// A client of the server that uses a state directory, with the administrator's key.
+pub(crate) fn local_client(state: &Path) -> Result<Client, Failure> {
+    let found = Published::find(state).ok_or_else(|| {
+        let message = format!(
+            "the server of `{}` does not say where it is",
+            state.display()
+        );
+        Failure::new(Exit::Lost, message).hint("it may be starting: try again")
+    })?;
+    let file = admin_key::file(state);
+    let key = fs::read_to_string(&file)
+        .or_fail(Exit::Failure, format!("cannot read `{}`", file.display()))?;
+    connect(&found.url, key.trim_end())
+}
+
+/// A client of a server anywhere.
+pub(crate) fn connect(url: &str, key: &str) -> Result<Client, Failure> {
+    let deed = format!("cannot use the server `{url}`");
+    let address = Address::parse(url).or_fail(Exit::Usage, deed.clone())?;
+    let key = ApiKey::new(key)
+        .ok_or_else(|| Failure::new(Exit::Usage, "the key has characters that no key has"))?;
+    Client::new(address, key).or_fail(Exit::Failure, deed)
+}

@@ -1,0 +1,180 @@
+//! `zareba serve`, `zareba key` and `zareba log` as their users meet them.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{serving::Serving, support::Place};
+
+fn run(command: &str) -> Value {
+    json!({ "action": "run", "args": { "command": command } })
+}
+
+#[test]
+fn a_session_is_made_used_and_remembered() -> Result<()> {
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    let made = line.ask("POST", "/v1/sessions", Some(&json!({ "id": "first" })))?;
+    assert_eq!(
+        (&made["id"], &made["state"]),
+        (&json!("first"), &json!("ready"))
+    );
+    let seen = line.ask(
+        "POST",
+        "/v1/sessions/first/actions",
+        Some(&run("echo hello")),
+    )?;
+    assert_eq!(seen["content"], "hello");
+    let events = line.ask("GET", "/v1/sessions/first/events", None)?;
+    let numbers: Vec<_> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["sequence"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+
+    // While the server writes to it, the log can be looked at.
+    let told = place.output(&["log", "verify", "first"]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert!(told.stdout.contains("all in order"), "{}", told.stdout);
+    let told = place.output(&["log", "export", "first"]);
+    let recording = place.path("first.jsonl");
+    fs::write(&recording, &told.stdout)?;
+    let told = place.output(&["replay", recording.to_str().unwrap()]);
+    assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
+
+    line.ask("DELETE", "/v1/sessions/first", None)?;
+    assert_eq!(server.stop()?, Some(0));
+    assert!(!place.path("state").join("server.json").exists());
+    Ok(())
+}
+
+#[test]
+fn the_administrators_key_is_for_its_owner_only() -> Result<()> {
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let file = place.path("state").join("admin.key");
+    assert_eq!(fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
+    let line = server.line()?;
+    assert_eq!(line.send("GET", "/v1/sessions", "", None)?.status, 200);
+    let stranger =
+        line.with_key("zrb_0000000000000000_0000000000000000000000000000000000000000000");
+    assert_eq!(stranger.send("GET", "/v1/sessions", "", None)?.status, 401);
+    Ok(())
+}
+
+#[test]
+fn a_second_server_is_refused_and_says_why() -> Result<()> {
+    let place = Place::new();
+    let _server = Serving::start(&place, &[])?;
+    let told = place.output(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("in use by another server"),
+        "{}",
+        told.stderr
+    );
+    assert!(
+        told.stderr.contains("zareba serve --stop"),
+        "{}",
+        told.stderr
+    );
+    Ok(())
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_tls() {
+    let place = Place::new();
+    let told = place.output(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    assert!(told.stderr.contains("without TLS"), "{}", told.stderr);
+}
+
+#[test]
+fn keys_are_made_listed_and_removed_with_and_without_a_server() -> Result<()> {
+    let place = Place::new();
+    let made = place.output(&["key", "create", "--owner", "alice"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let alice = made.stdout.trim_end().to_owned();
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    assert_eq!(
+        line.with_key(&alice)
+            .send("GET", "/v1/sessions", "", None)?
+            .status,
+        200
+    );
+    assert_eq!(
+        line.with_key(&alice)
+            .send("GET", "/v1/keys", "", None)?
+            .status,
+        403
+    );
+
+    let made = place.output(&["key", "create", "--owner", "bob", "--scope", "read"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let bob = made.stdout.trim_end().to_owned();
+    assert_eq!(
+        line.with_key(&bob)
+            .send("GET", "/v1/sessions", "", None)?
+            .status,
+        200
+    );
+    let refused = line
+        .with_key(&bob)
+        .send("POST", "/v1/sessions", "", Some(&json!({})))?;
+    assert_eq!(refused.status, 403);
+
+    let listed = place.output(&["key", "ls", "-o", "json"]);
+    let of_bob = listed
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .find(|key| key["owner"] == "bob")
+        .context("bob's key is not listed")?;
+    ensure!(!listed.stdout.contains(&bob), "a secret is listed");
+    let removed = place.output(&["key", "rm", of_bob["id"].as_str().unwrap()]);
+    assert_eq!(removed.code, Some(0), "{}", removed.stderr);
+    assert_eq!(
+        line.with_key(&bob)
+            .send("GET", "/v1/sessions", "", None)?
+            .status,
+        401
+    );
+    Ok(())
+}
+
+#[test]
+fn a_server_goes_on_in_the_background_until_it_is_stopped() -> Result<()> {
+    let place = Place::new();
+    let socket = format!("unix:{}", place.path("socket").display());
+    let started = place.output(&["serve", "--listen", &socket, "--detach"]);
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    assert!(
+        started.stderr.contains("listening on unix:"),
+        "{}",
+        started.stderr
+    );
+    let stopped = place.output(&["serve", "--stop"]);
+    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+    let again = place.output(&["serve", "--stop"]);
+    assert_eq!(again.code, Some(123), "{}", again.stderr);
+    assert!(again.stderr.contains("no server runs"), "{}", again.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_server_ends_with_whoever_holds_its_lifeline() -> Result<()> {
+    let place = Place::new();
+    let socket = format!("unix:{}", place.path("socket").display());
+    let mut child = place
+        .zareba(&["serve", "--listen", &socket, "--lifeline-fd", "0"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()?;
+    drop(child.stdin.take());
+    assert_eq!(child.wait()?.code(), Some(0));
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! A connection that breaks just when the database has committed, or just before.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{UnixListener, UnixStream},
+    task::JoinHandle,
+};
+use zareba_eventlog::{Appended, EventLog, LogError, Options, Patience};
+
+use super::Database;
+use crate::support::*;
+
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// Stands between the log and the database, and can break the connection at a chosen answer.
+struct Proxy {
+    directory: TempDir,
+    /// The answer of the server that is swallowed, once.
+    trap: Arc<Mutex<Option<&'static [u8]>>>,
+    task: JoinHandle<()>,
+}
+
+impl Proxy {
+    fn new(database: &Database) -> Self {
+        let (_, host) = database.server.split_once("host=").unwrap();
+        let server = PathBuf::from(host).join(SOCKET);
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let trap = Arc::<Mutex<Option<&'static [u8]>>>::default();
+        let shared = Arc::clone(&trap);
+        let task = tokio::spawn(async move {
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                let server = UnixStream::connect(&server).await.unwrap();
+                tokio::spawn(carry(client, server, Arc::clone(&shared)));
+            }
+        });
+        Self {
+            directory,
+            trap,
+            task,
+        }
+    }
+
+    fn url(&self, database: &Database) -> String {
+        let host = self.directory.path().display();
+        format!("postgresql://zareba@/{}?host={host}", database.name)
+    }
+
+    fn set_trap(&self, answer: &'static [u8]) {
+        *self.trap.lock().unwrap() = Some(answer);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn carry(client: UnixStream, server: UnixStream, trap: Arc<Mutex<Option<&'static [u8]>>>) {
+    let (mut client_reads, mut client_writes) = client.into_split();
+    let (mut server_reads, mut server_writes) = server.into_split();
+    let back = async {
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let count = server_reads.read(&mut bytes).await.unwrap_or(0);
+            let said = &bytes[..count];
+            let is_caught = {
+                let mut trap = trap.lock().unwrap();
+                let is_caught = trap.is_some_and(|answer| {
+                    said.windows(answer.len()).any(|window| window == answer)
+                });
+                if is_caught {
+                    *trap = None;
+                }
+                is_caught
+            };
+            if count == 0 || is_caught || client_writes.write_all(said).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = back => {}
+        _ = tokio::io::copy(&mut client_reads, &mut server_writes) => {}
+    }
+}
+
+async fn open(database: &Database, proxy: &Proxy) -> EventLog {
+    let url = proxy.url(database);
+    EventLog::open_database_with(&url, Options::default())
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn el_7_a_commit_whose_answer_is_lost_is_found_and_not_repeated() {
+    let database = Database::new().await;
+    let proxy = Proxy::new(&database);
+    let log = open(&database, &proxy).await;
+    append_some(&log, &session("s"), 1).await;
+    for (n, patience) in [(1, Patience::None), (2, Patience::Kept)] {
+        proxy.set_trap(b"COMMIT\0");
+        let appended = log
+            .store()
+            .append(session("s"), action(json!({ "n": n })), patience);
+        let Appended::New(record) = appended.await.unwrap() else {
+            panic!("it was not there before")
+        };
+        assert_eq!(record.sequence, n);
+        assert!(proxy.trap.lock().unwrap().is_none(), "it was caught");
+        assert_eq!(read_all(&log, &session("s")).await.last(), Some(&record));
+    }
+    // Of a session that the lost commit made.
+    proxy.set_trap(b"COMMIT\0");
+    append(&log, &session("new"), action(json!({}))).await;
+    expect_sound(&log, &session("s"), 3).await;
+    expect_sound(&log, &session("new"), 1).await;
+    log.store().close().await.unwrap();
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn el_3_what_was_not_committed_is_refused_or_written_once() {
+    let database = Database::new().await;
+    let proxy = Proxy::new(&database);
+    let log = open(&database, &proxy).await;
+    append_some(&log, &session("s"), 1).await;
+    proxy.set_trap(b"INSERT 0 1\0");
+    let error = try_append(&log, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, LogError::Unavailable { .. }), "{error}");
+    proxy.set_trap(b"INSERT 0 1\0");
+    let entry = observation(0, json!({ "content": "kept" }));
+    let kept = log.store().append(session("s"), entry, Patience::Kept);
+    let Appended::New(kept) = kept.await.unwrap() else {
+        panic!("it was not there before")
+    };
+    let records = read_all(&log, &session("s")).await;
+    let same = |record: &&Arc<_>| **record == kept;
+    assert_eq!(records.iter().filter(same).count(), 1);
+    expect_sound(&log, &session("s"), records.len() as u64).await;
+    log.store().close().await.unwrap();
+    database.remove().await;
+}

@@ -1,0 +1,14 @@
+//! The runtime `docker` against a real Engine: the conformance suite on two images, and what only
+//! it promises.
+//!
+//! `scripts/docker-tests` runs it: it builds the static program, starts an Engine that nobody else
+//! sees and makes the images. A missing Engine or program is a failure.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what a test sets up must be there, and clippy exempts test functions only"
+)]
+
+mod conformance;
+mod fixture;
+mod hardening;

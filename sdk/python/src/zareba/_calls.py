@@ -1,0 +1,193 @@
+"""The operations of the API as data: what to send, how long to wait, when to send it again.
+
+Nothing here does any input or output, so that the two clients, one that blocks and one that does
+not, differ in nothing but that.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Dict, Mapping, Optional, Tuple
+from urllib.parse import quote
+
+from . import models
+
+OPERATIONS: Dict[str, Tuple[str, str]] = {
+    "health": ("GET", "/v1/health"),
+    "status": ("GET", "/v1/status"),
+    "list_runtimes": ("GET", "/v1/runtimes"),
+    "limits": ("GET", "/v1/limits"),
+    "create_session": ("POST", "/v1/sessions"),
+    "list_sessions": ("GET", "/v1/sessions"),
+    "get_session": ("GET", "/v1/sessions/{session}"),
+    "delete_session": ("DELETE", "/v1/sessions/{session}"),
+    "pause_session": ("POST", "/v1/sessions/{session}/pause"),
+    "resume_session": ("POST", "/v1/sessions/{session}/resume"),
+    "keep_session_alive": ("POST", "/v1/sessions/{session}/keep_alive"),
+    "inspect_session": ("GET", "/v1/sessions/{session}/inspect"),
+    "run_action": ("POST", "/v1/sessions/{session}/actions"),
+    "get_observation": ("GET", "/v1/sessions/{session}/actions/{action}"),
+    "list_events": ("GET", "/v1/sessions/{session}/events"),
+    "stream_events": ("GET", "/v1/sessions/{session}/events/stream"),
+    "get_blob": ("GET", "/v1/sessions/{session}/blobs/{digest}"),
+    "list_files": ("GET", "/v1/sessions/{session}/files"),
+    "get_file_status": ("GET", "/v1/sessions/{session}/files/status"),
+    "read_file": ("GET", "/v1/sessions/{session}/files/content"),
+    "write_file": ("PUT", "/v1/sessions/{session}/files/content"),
+    "remove_file": ("DELETE", "/v1/sessions/{session}/files/content"),
+    "create_directory": ("POST", "/v1/sessions/{session}/files/directories"),
+    "rename_file": ("POST", "/v1/sessions/{session}/files/rename"),
+    "pack_files": ("GET", "/v1/sessions/{session}/files/archive"),
+    "unpack_files": ("PUT", "/v1/sessions/{session}/files/archive"),
+    "watch_files": ("GET", "/v1/sessions/{session}/files/watch"),
+    "list_ports": ("GET", "/v1/sessions/{session}/ports"),
+    "share_port": ("POST", "/v1/sessions/{session}/ports/{port}"),
+    "unshare_port": ("DELETE", "/v1/sessions/{session}/ports/{port}"),
+}
+"""Every operation that this client uses; a test compares it with the API's document."""
+
+SHORT = 40.0
+"""Seconds that a request may take which waits for nothing."""
+LONG = 300.0
+"""Seconds that starting, freezing or ending a sandbox may take."""
+GRACE = 10.0
+"""Seconds beyond an action's own timeout: its answer has to be recorded and sent."""
+ACTION_TIMEOUT = 3600.0
+"""Seconds that an action is waited for which names no timeout."""
+
+
+class Repeat(Enum):
+    """When a request may be sent again."""
+
+    ALWAYS = "always"
+    """It looks, carries a name, or is the same when it is done twice."""
+    UNSENT = "unsent"
+    """Only when it has not arrived."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request."""
+
+    method: str
+    path: str
+    query: Dict[str, str] = field(default_factory=dict)
+    headers: Dict[str, str] = field(default_factory=dict)
+    content: Optional[bytes] = None
+    repeat: Repeat = Repeat.UNSENT
+    deadline: float = SHORT
+
+    def asking(self, **query: Any) -> Call:
+        """The same with more parameters; those that are `None` are left out."""
+        more = {name: _text(value) for name, value in query.items() if value is not None}
+        return replace(self, query={**self.query, **more})
+
+    def carrying(self, document: models.BaseModel) -> Call:
+        """The same with a JSON body."""
+        text = document.model_dump_json(exclude_none=True, by_alias=True)
+        return self.with_json(text.encode())
+
+    def with_json(self, text: bytes) -> Call:
+        """The same with a JSON body that is written already."""
+        headers = {**self.headers, "content-type": "application/json"}
+        return replace(self, content=text, headers=headers)
+
+    def saying(self, name: str, value: Optional[str]) -> Call:
+        """The same with one more header, unless it is `None`."""
+        if value is None:
+            return self
+        return replace(self, headers={**self.headers, name: value})
+
+    def repeated(self) -> Call:
+        """The same, which may be sent any number of times."""
+        return replace(self, repeat=Repeat.ALWAYS)
+
+    def within(self, seconds: float) -> Call:
+        """The same with another deadline."""
+        return replace(self, deadline=seconds)
+
+
+def call(operation: str, **parts: object) -> Call:
+    """A request for an operation, with the parts of its path."""
+    method, path = OPERATIONS[operation]
+    for name, value in parts.items():
+        path = path.replace("{" + name + "}", quote(str(value), safe=""))
+    made = Call(method, path)
+    if method == "GET":
+        return made.repeated()
+    # So that the server's log tells which requests were meant as one.
+    return made.saying("idempotency-key", f"py-{uuid.uuid4().hex}")
+
+
+def create_session(new: models.CreateSession) -> Call:
+    """The name is chosen by the client, so that there is never a second one for one wish."""
+    return call("create_session").asking(wait=True).carrying(new).within(LONG)
+
+
+def session(operation: str, name: str) -> Call:
+    """Something about a whole sandbox; done twice it is the same as done once."""
+    return call(operation, session=name).repeated().within(LONG)
+
+
+def run_action(name: str, action: Mapping[str, Any]) -> Call:
+    """An action under a name: a repeated request gets the first one's answer."""
+    timeout = action.get("timeout")
+    patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
+    made = call("run_action", session=name).repeated()
+    return made.with_json(json.dumps(action).encode()).within(patience + GRACE)
+
+
+def observation(name: str, action: int, wait: float) -> Call:
+    """What came of an action, if that is known within some seconds."""
+    made = call("get_observation", session=name, action=action)
+    return made.asking(wait=wait).within(wait + GRACE)
+
+
+def run(
+    text: str,
+    *,
+    timeout: Optional[float] = None,
+    shell: Optional[str] = None,
+    cwd: Optional[str] = None,
+    env: Optional[Mapping[str, str]] = None,
+    typed: bool = False,
+    whole: bool = False,
+) -> Dict[str, Any]:
+    """The action that runs a command, or types text at one that runs."""
+    if env:
+        from ._shell_words import exports
+
+        text = f"{exports(env)}; {text}"
+    arguments = models.RunCommand(
+        command=text,
+        is_input=typed,
+        blocking=True,
+        # A new shell of its own, so that nothing of this stays in another one.
+        is_static=cwd is not None or bool(env),
+        cwd=cwd,
+        hidden=whole,
+    )
+    action: Dict[str, Any] = {
+        "action": "run",
+        "args": arguments.model_dump(exclude_defaults=True),
+    }
+    if timeout is not None:
+        action["timeout"] = timeout
+    if shell is not None:
+        action["shell"] = shell
+    return action
+
+
+def edit(path: str, **arguments: Any) -> Dict[str, Any]:
+    """The action that changes a text file."""
+    made = models.EditFile(path=path, **arguments)
+    return {"action": "edit", "args": made.model_dump(exclude_defaults=True)}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

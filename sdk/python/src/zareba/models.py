@@ -1,0 +1,442 @@
+"""What travels between client and server, as the API's document describes it.
+
+Each class is named like its schema in the OpenAPI document and has its fields; a test compares
+them one by one. Fields that a later server adds are passed over, and words that it adds to a list
+of words arrive as plain text.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, Dict, List, Optional, Union
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "ActionAccepted",
+    "ChangeKind",
+    "CommandMetadata",
+    "CommandOutput",
+    "CreateDirectory",
+    "CreateSession",
+    "EditFile",
+    "Edited",
+    "Event",
+    "EventKind",
+    "EventPage",
+    "FileChange",
+    "FileEntry",
+    "FileKind",
+    "FilePage",
+    "FileStatus",
+    "Health",
+    "Idle",
+    "Isolation",
+    "LimitHit",
+    "Limits",
+    "LogStatus",
+    "Port",
+    "PortPage",
+    "RenameFile",
+    "RunCommand",
+    "RuntimeDescription",
+    "RuntimePage",
+    "ServerStatus",
+    "Session",
+    "SessionCounts",
+    "SessionLimits",
+    "SessionPage",
+    "SessionState",
+    "Setup",
+    "SharedPort",
+]
+
+
+class _Told(BaseModel):
+    """What the server tells: it may know more than we do."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Asked(BaseModel):
+    """What the server is asked: nothing that it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Word(str, Enum):
+    """One of a list of words; it prints as the word."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class SessionState(_Word):
+    """How a sandbox is."""
+
+    STARTING = "starting"
+    READY = "ready"
+    PAUSED = "paused"
+    FAILED = "failed"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+class Idle(_Word):
+    """What happens to an idle sandbox."""
+
+    PAUSE = "pause"
+    CLOSE = "close"
+    STAY = "stay"
+
+
+class Setup(_Word):
+    """What is run before a sandbox is ready."""
+
+    WORKSPACE = "workspace"
+    NOTHING = "nothing"
+
+
+class SessionLimits(_Asked):
+    """When a sandbox goes to sleep and when it ends."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    idle_timeout: Optional[float] = None
+    when_idle: Optional[Idle] = None
+    life_max: Optional[float] = None
+
+
+class CreateSession(_Asked):
+    """What a sandbox shall be like."""
+
+    id: Optional[str] = None
+    runtime: Optional[str] = None
+    image: Optional[str] = None
+    workspace: Optional[str] = None
+    environment: Dict[str, str] = Field(default_factory=dict)
+    secrets: Dict[str, str] = Field(default_factory=dict, repr=False)
+    labels: Dict[str, str] = Field(default_factory=dict)
+    no_change_timeout: Optional[float] = None
+    timeout: Optional[float] = None
+    limits: SessionLimits = Field(default_factory=SessionLimits)
+    setup: Setup = Setup.WORKSPACE
+
+
+class Session(_Told):
+    """A sandbox, as the server tells of it."""
+
+    id: str
+    owner: str
+    runtime: str
+    image: Optional[str] = None
+    state: Union[SessionState, str] = Field(union_mode="left_to_right")
+    status: str
+    message: str
+    labels: Dict[str, str]
+    workspace: str
+    """The directory to work in, as programs inside see it."""
+    created: datetime
+    last_active: datetime
+    limits: SessionLimits
+    next_event: int
+
+
+class SessionPage(_Told):
+    """Some sandboxes, by name."""
+
+    sessions: List[Session]
+    next: Optional[str] = None
+
+
+class ActionAccepted(_Told):
+    """An action that was recorded and runs."""
+
+    session: str
+    action: int
+
+
+class EventKind(_Word):
+    """What an event tells of."""
+
+    ACTION = "action"
+    OBSERVATION = "observation"
+    STATUS = "status"
+    NOTE = "note"
+
+
+class Event(_Told):
+    """Something that happened in a sandbox."""
+
+    sequence: int
+    time: datetime
+    kind: Union[EventKind, str] = Field(union_mode="left_to_right")
+    cause: Optional[int] = None
+    payload: Dict[str, Any]
+    digest: str
+
+
+class EventPage(_Told):
+    """Some events, in order."""
+
+    events: List[Event]
+    next: int
+
+
+class RunCommand(_Asked):
+    """A command for a shell."""
+
+    command: str
+    is_input: bool = False
+    thought: str = ""
+    blocking: bool = False
+    is_static: bool = False
+    cwd: Optional[str] = None
+    hidden: bool = False
+    confirmation_state: str = "confirmed"
+    security_risk: int = -1
+
+
+class EditFile(_Asked):
+    """A change of a text file."""
+
+    path: str
+    command: str = ""
+    file_text: Optional[str] = None
+    old_str: Optional[str] = None
+    new_str: Optional[str] = None
+    insert_line: Union[float, str, None] = None
+    content: str = ""
+    start: int = 1
+    end: int = -1
+    thought: str = ""
+    security_risk: int = -1
+    impl_source: str = "oh_aci"
+
+
+class LimitHit(_Told):
+    """A limit that was met while a command ran."""
+
+    kind: str
+    message: str
+
+
+class CommandMetadata(_Told):
+    """What the shell said when a command ended."""
+
+    exit_code: int = -1
+    pid: int = -1
+    username: Optional[str] = None
+    hostname: Optional[str] = None
+    working_dir: Optional[str] = None
+    py_interpreter_path: Optional[str] = None
+    prefix: str = ""
+    suffix: str = ""
+    output_bytes: Optional[int] = None
+    output_file: Optional[str] = None
+    output_dropped: Optional[int] = None
+    signal: Optional[str] = None
+    shell_restarted: bool = False
+    limits: List[LimitHit] = Field(default_factory=list)
+
+
+class CommandOutput(_Told):
+    """What is told of a command beside its output."""
+
+    command: str
+    metadata: CommandMetadata
+    hidden: bool
+
+
+class Edited(_Told):
+    """What is told of a change beside its text."""
+
+    path: str = ""
+    prev_exist: bool = False
+    old_content: Optional[str] = None
+    new_content: Optional[str] = None
+    impl_source: str = "llm_based_edit"
+    diff: Optional[str] = None
+
+
+class FileKind(_Word):
+    """What something in a directory is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    PIPE = "pipe"
+    SOCKET = "socket"
+    DEVICE = "device"
+
+
+class FileStatus(_Told):
+    """What is at a path."""
+
+    kind: Union[FileKind, str] = Field(union_mode="left_to_right")
+    size: int
+    mode: str
+    """Permissions, in octal digits."""
+    modified: datetime
+    version: str
+    """Another one whenever the content was changed or replaced."""
+    sha256: Optional[str] = None
+    target: Optional[str] = None
+
+
+class FileEntry(_Told):
+    """One entry of a directory."""
+
+    name: str
+    status: FileStatus
+
+
+class FilePage(_Told):
+    """Some entries of a directory."""
+
+    entries: List[FileEntry]
+    next: Optional[str] = None
+    truncated: bool
+
+
+class CreateDirectory(_Asked):
+    """A directory to make."""
+
+    path: str
+    mode: Optional[str] = None
+    parents: bool = False
+
+
+class RenameFile(_Asked):
+    """Another name for something."""
+
+    from_: str = Field(alias="from")
+    to: str
+    replace: bool = False
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ChangeKind(_Word):
+    """What happened to a file."""
+
+    CREATED = "created"
+    MODIFIED = "modified"
+    REMOVED = "removed"
+    RENAMED = "renamed"
+    OVERFLOW = "overflow"
+    INCOMPLETE = "incomplete"
+    GONE = "gone"
+
+
+class FileChange(_Told):
+    """A change below a directory that is watched."""
+
+    change: Union[ChangeKind, str] = Field(union_mode="left_to_right")
+    path: Optional[str] = None
+    to: Optional[str] = None
+    kind: Union[FileKind, str, None] = Field(default=None, union_mode="left_to_right")
+
+
+class SharedPort(_Told):
+    """Where a port is shared."""
+
+    port: int
+    path: str
+    url: str
+
+
+class Port(_Told):
+    """A port of a sandbox."""
+
+    port: int
+    listening: Optional[bool] = None
+    share: Optional[SharedPort] = None
+
+
+class PortPage(_Told):
+    """Ports of a sandbox."""
+
+    ports: List[Port]
+
+
+class Health(_Told):
+    """The server answers."""
+
+    status: str
+
+
+class SessionCounts(_Told):
+    """How many sandboxes are in each state."""
+
+    starting: int
+    ready: int
+    paused: int
+    failed: int
+    lost: int
+    closed: int
+
+
+class LogStatus(_Told):
+    """How the event log is."""
+
+    durable: bool
+    reason: Optional[str] = None
+    waiting: int
+
+
+class ServerStatus(_Told):
+    """How the server is."""
+
+    version: str
+    uptime: float
+    sessions: SessionCounts
+    log: LogStatus
+    default_runtime: str
+    extensions: List[str]
+
+
+class Isolation(_Word):
+    """What stands between the workload and the machine."""
+
+    NONE = "none"
+    NAMESPACES = "namespaces"
+    CONTAINER = "container"
+    REMOTE = "remote"
+
+
+class RuntimeDescription(_Told):
+    """What a runtime can promise on the server's machine."""
+
+    name: str
+    is_default: bool
+    isolation: Union[Isolation, str] = Field(union_mode="left_to_right")
+    pause: bool
+    checkpoint: bool
+    attach: bool
+
+
+class RuntimePage(_Told):
+    """All runtimes."""
+
+    runtimes: List[RuntimeDescription]
+
+
+class Limits(_Told):
+    """What may be asked for at most."""
+
+    json_bytes: int
+    action_bytes: int
+    json_depth: int
+    uri_bytes: int
+    page_items: int
+    wait: float
+    connections: int
+    peer_connections: int
+    sessions: int
+    owner_sessions: int
+    idle_timeout: float
+    timeout: float
+    no_change_timeout: float
+    ticket_life: float
