@@ -1,6 +1,7 @@
 """Our server as the provider of their `RemoteRuntime`: started, asked for runtimes, ended."""
 
 import asyncio
+import json
 import os
 import subprocess
 import time
@@ -25,17 +26,17 @@ class Provider:
         self.home = scratch / 'server-home'
         self.home.mkdir()
         self.words = scratch / 'server.log'
-        ready = scratch / 'ready'
-        command = [str(binary), 'serve', '--listen', '127.0.0.1:0', '--ready-file', str(ready)]
+        published = self.state / 'server.json'
+        command = [str(binary), 'serve', '--listen', '127.0.0.1:0']
         environment = os.environ | {'HOME': str(self.home), 'ZAREBA_STATE_DIRECTORY': str(self.state)}
         if runtime:
             environment['ZAREBA_RUNTIME'] = runtime
         with self.words.open('wb') as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            self._wait_until(lambda: ready.exists() and ready.read_text().strip(), 'it did not become ready')
-            address = ready.read_text().split()[0]
-            self.url = address if address.startswith('http') else f'http://{address}'
+            # Written whole, once the server answers.
+            self._wait_until(published.exists, 'it did not become ready')
+            self.url = json.loads(published.read_text())['url'].rstrip('/')
             self.key = (self.state / 'admin.key').read_text().strip()
         except BaseException:
             self.close()

@@ -39,7 +39,9 @@ pub fn openapi() -> Value {
     let mut schemas = Schemas::default();
     let mut paths: Map<String, Value> = Map::new();
     for operation in operations::all() {
-        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
+        // The rest of a path is a parameter like any other.
+        let path = operation.path.replace("{*", "{");
+        let item = paths.entry(path).or_insert_with(|| json!({}));
         let method = operation.method.as_str().to_ascii_lowercase();
         item[method] = describe(operation, &mut schemas);
     }

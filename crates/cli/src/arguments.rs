@@ -74,6 +74,9 @@ pub(crate) struct GlobalArguments {
     /// Set one setting, such as shell.timeout=30; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = GLOBAL)]
     pub(crate) set: Vec<String>,
+    /// Use the sandboxes of this server [env: ZAREBA_URL; its key: ZAREBA_API_KEY]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
+    pub(crate) server: Option<String>,
     /// How to print results
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text", help_heading = GLOBAL)]
     pub(crate) output: OutputFormat,

@@ -27,6 +27,8 @@ mod shell;
 mod stop;
 mod supervise;
 
+pub(crate) use serve::server_client;
+
 use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
@@ -56,6 +58,24 @@ impl Context {
             WithoutConfig::Search,
             flags,
         )
+    }
+
+    /// The server that sandboxes are to be had from, if that is not this machine itself.
+    pub(crate) fn server(&self) -> Option<&str> {
+        let named = self.globals.server.as_deref();
+        named
+            .or_else(|| self.environment.get("ZAREBA_URL"))
+            .filter(|url| !url.is_empty())
+    }
+
+    /// Refuses what can only be done on this machine when a server is named.
+    pub(crate) fn require_local(&self, command: &str) -> Result<(), Failure> {
+        let Some(url) = self.server() else {
+            return Ok(());
+        };
+        let message =
+            format!("`zareba {command}` works on this machine, not on the server `{url}`");
+        Err(Failure::new(Exit::Usage, message).hint("leave out `--server`, and unset ZAREBA_URL"))
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn within(
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let backend = place.backend(settings.runtime.kind, ServerLifetime::WithUs)?;
+        let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec(settings)) => {
                 made.map_err(|error| not_started(settings.runtime.kind, &error))?

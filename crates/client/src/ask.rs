@@ -191,13 +191,17 @@ impl Client {
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let broken = |error| ClientError::broken(self.place(), error);
         let response = request.send().await.map_err(broken)?;
-        let status = response.status();
-        if status.is_success() {
+        if response.status().is_success() {
             return Ok(response);
         }
+        Err(self.refusal(response).await)
+    }
+
+    /// What an answer that is no success means.
+    pub(crate) async fn refusal(&self, response: Response) -> ClientError {
+        let status = response.status().as_u16();
         let document = read_whole(response, DOCUMENT_BYTES_MAX).await;
-        let document = document.unwrap_or_default();
-        Err(ClientError::refused(status.as_u16(), &document))
+        ClientError::refused(status, &document.unwrap_or_default())
     }
 }
 

@@ -130,7 +130,8 @@ impl EventStream {
         let messages = match &mut self.messages {
             Some(messages) => messages,
             None => {
-                let opened = self.open().await?;
+                let pending = Arc::clone(&self.pending);
+                let opened = open(&self.client, &self.session, self.next, pending).await?;
                 self.messages.insert(opened)
             }
         };
@@ -152,42 +153,6 @@ impl EventStream {
         }
     }
 
-    async fn open(&self) -> Result<Messages, ClientError> {
-        let url = self
-            .client
-            .url(events::STREAM.path, &[self.session.as_str()])?;
-        let mut request = self
-            .client
-            .streamed(Method::GET, url)
-            .query(&[("from", self.next)])
-            .header("accept", "text/event-stream");
-        if let Some(last) = self.next.checked_sub(1) {
-            request = request.header(LAST_EVENT_ID, last);
-        }
-        let response = self.client.send(request).await?;
-        self.pending.store(0, Ordering::Relaxed);
-        let (pending, place) = (Arc::clone(&self.pending), self.client.place().to_owned());
-        let bytes = response.bytes_stream().map(move |piece| {
-            let piece = piece.map_err(|error| ClientError::broken(&place, error))?;
-            let waiting = pending.fetch_add(piece.len(), Ordering::Relaxed);
-            if waiting + piece.len() > EVENT_BYTES_MAX {
-                return Err(ClientError::Nonsense {
-                    problem: format!("an event is larger than {EVENT_BYTES_MAX} bytes"),
-                });
-            }
-            Ok(piece)
-        });
-        let messages = bytes.eventsource().map(|message| {
-            message.map_err(|error| match error {
-                EventStreamError::Transport(error) => error,
-                EventStreamError::Utf8(_) | EventStreamError::Parser(_) => ClientError::Nonsense {
-                    problem: "the stream is no stream of events".to_owned(),
-                },
-            })
-        });
-        Ok(Box::pin(messages))
-    }
-
     fn broken(&self, reason: &'static str) -> ClientError {
         ClientError::Unreachable {
             place: self.client.place().to_owned(),
@@ -199,4 +164,43 @@ impl EventStream {
 
 const fn first_back_off() -> BackOff {
     BackOff::new(FIRST_WAIT, LONGEST_WAIT)
+}
+
+/// Not a method: the stream itself cannot be shared while this waits.
+async fn open(
+    client: &Client,
+    session: &SessionId,
+    next: u64,
+    pending: Arc<AtomicUsize>,
+) -> Result<Messages, ClientError> {
+    let url = client.url(events::STREAM.path, &[session.as_str()])?;
+    let mut request = client
+        .streamed(Method::GET, url)
+        .query(&[("from", next)])
+        .header("accept", "text/event-stream");
+    if let Some(last) = next.checked_sub(1) {
+        request = request.header(LAST_EVENT_ID, last);
+    }
+    let response = client.send(request).await?;
+    pending.store(0, Ordering::Relaxed);
+    let place = client.place().to_owned();
+    let bytes = response.bytes_stream().map(move |piece| {
+        let piece = piece.map_err(|error| ClientError::broken(&place, error))?;
+        let waiting = pending.fetch_add(piece.len(), Ordering::Relaxed);
+        if waiting + piece.len() > EVENT_BYTES_MAX {
+            return Err(ClientError::Nonsense {
+                problem: format!("an event is larger than {EVENT_BYTES_MAX} bytes"),
+            });
+        }
+        Ok(piece)
+    });
+    let messages = bytes.eventsource().map(|message| {
+        message.map_err(|error| match error {
+            EventStreamError::Transport(error) => error,
+            EventStreamError::Utf8(_) | EventStreamError::Parser(_) => ClientError::Nonsense {
+                problem: "the stream is no stream of events".to_owned(),
+            },
+        })
+    });
+    Ok(Box::pin(messages))
 }

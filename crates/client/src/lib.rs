@@ -27,8 +27,10 @@ mod blobs;
 mod client;
 mod error;
 mod events;
+mod files;
 mod keys;
 mod sessions;
+mod terminals;
 mod tries;
 
 pub mod transport;
@@ -36,11 +38,15 @@ pub mod transport;
 pub use client::Client;
 pub use error::{ClientError, Sent};
 pub use events::EventStream;
+pub use files::ByteStream;
+pub use terminals::{TerminalEvent, TerminalView};
 pub use transport::{Address, ApiKey, InvalidAddress};
 pub use tries::BackOff;
 pub use zareba_api::{
-    ActionAccepted, CreateKey, CreateSession, CreateSessionKey, CreatedKey, ErrorCode, Event,
-    EventKind, EventPage, Key, KeyPage, KeyQuota, KeyScope, Limits, PageQuery, Readiness,
-    RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus, Session, SessionLimits,
-    SessionPage, SessionState, Setup, Ticket,
+    ActionAccepted, ArchiveFormat, CreateDirectory, CreateKey, CreateSession, CreateSessionKey,
+    CreateTerminal, CreatedKey, ErrorCode, Event, EventKind, EventPage, FileEntry, FileKind,
+    FilePage, FileStatus, Key, KeyPage, KeyQuota, KeyScope, Limits, ListFilesQuery, PageQuery,
+    Readiness, RenameFile, RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus,
+    Session, SessionLimits, SessionPage, SessionState, Setup, Terminal, TerminalExit,
+    TerminalNotice, TerminalPage, Ticket, WindowSize,
 };

@@ -240,11 +240,10 @@ impl Idler {
             // SAFETY: the other side keeps the two descriptors where they are until we are gone.
             let [held, hold] = unsafe { &*pipe.cast::<[OwnedFd; 2]>() };
             let mut byte = 0_u8;
-            // SAFETY: both are open in our own table of descriptors, and one byte may be written.
-            unsafe {
-                libc::close(hold.as_raw_fd());
-                libc::read(held.as_raw_fd(), (&raw mut byte).cast(), 1);
-            }
+            // SAFETY: takes one integer, which is open in our own table of descriptors.
+            unsafe { libc::close(hold.as_raw_fd()) };
+            // SAFETY: writes at most one byte to one that lives on our stack.
+            unsafe { libc::read(held.as_raw_fd(), (&raw mut byte).cast(), 1) };
             0
         }
         let (held, hold) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -7,6 +7,7 @@ mod readers;
 mod remove;
 mod reserve;
 mod schema;
+mod step;
 mod write;
 
 use std::{path::Path, sync::Arc};

@@ -225,7 +225,8 @@ pub enum GpuRequest {
 pub enum NetworkChoice {
     /// Nothing but itself.
     Nothing,
-    /// A bridge that no other sandbox is on. This machine can reach programs inside.
+    /// A bridge that no other sandbox is on. This machine can reach programs inside, and programs
+    /// inside can reach what listens on all of its addresses: weaker.
     Own(Reach),
     /// A network of the Engine that is there. Whatever else is on it can be reached: weaker.
     Named(String),
@@ -236,7 +237,7 @@ pub enum NetworkChoice {
 /// How far a bridge of one's own reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// To this machine's end of it.
+    /// To this machine.
     Inside,
     /// Everywhere: weaker.
     Everywhere,

@@ -285,7 +285,10 @@ fn relaxed(options: &DockerOptions, user: Identity, volumes: &[Mounted]) -> Vec<
         add("user: root of this machine, without capabilities".to_owned());
     }
     match &options.network {
-        NetworkChoice::Nothing | NetworkChoice::Own(Reach::Inside) => {}
+        NetworkChoice::Nothing => {}
+        NetworkChoice::Own(Reach::Inside) => {
+            add("network: what listens on all addresses of this machine".to_owned());
+        }
         NetworkChoice::Own(Reach::Everywhere) => add("network: reaches everywhere".to_owned()),
         NetworkChoice::Named(name) => add(format!("network: `{name}`, with all that is on it")),
         NetworkChoice::Host => add("network: the machine's own".to_owned()),

@@ -377,3 +377,7 @@ fn owned<const N: usize>(pairs: [(&str, &str); N]) -> HashMap<String, String> {
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,8 +1,8 @@
 //! Reaches sandboxes of another server, as if they were here.
 //!
-//! [`OpenHandsRuntime`] speaks OpenHands' remote runtime API, which ours speaks as well. A
-//! [`Sandbox`](zareba_runtime::Sandbox) is the same on both: a [`link`](link::Link) that carries
-//! what is asked for, and a life that ends once. What comes back is written by strangers: answers
+//! [`ZarebaRuntime`] uses another server of ours, [`OpenHandsRuntime`] any that speaks OpenHands'
+//! remote runtime API. A [`Sandbox`](zareba_runtime::Sandbox) is the same on both: a link that
+//! carries what is asked for (`link`), and a life that ends once (`life`). What comes back is written by strangers: answers
 //! have limits, redirects are not followed, and keys go to one origin only.
 #![deny(missing_docs)]
 
@@ -13,7 +13,9 @@ mod link;
 mod openhands;
 mod sandbox;
 mod turns;
+mod zareba;
 
 pub use openhands::{OpenHandsOptions, OpenHandsRuntime};
 pub use sandbox::{Farewell, VariableStore};
+pub use zareba::{ZarebaOptions, ZarebaRuntime};
 pub use zareba_client::{ApiKey, InvalidAddress};

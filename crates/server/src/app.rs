@@ -13,6 +13,7 @@ use crate::{
     auth::{Authenticator, Principal},
     error::ApiError,
     limiter::Limiter,
+    ports::Shares,
     reservations::Reservations,
     settings::ServerSettings,
     telemetry::Telemetry,
@@ -28,6 +29,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     pub(crate) authenticator: Authenticator,
     pub(crate) tickets: Tickets,
+    /// Ports that are shared.
+    pub(crate) shares: Shares,
     pub(crate) telemetry: Telemetry,
     /// Actions by key.
     pub(crate) actions: Limiter<String>,
@@ -53,6 +56,7 @@ impl App {
             sessions,
             authenticator,
             tickets: Tickets::new(settings.limits.ticket_life),
+            shares: Shares::default(),
             telemetry,
             actions: Limiter::new(),
             reservations: Reservations::default(),

@@ -108,7 +108,10 @@ mod tests {
             ("/a/b.txt", "attachment; filename*=UTF-8''b.txt"),
             ("a b/", "attachment; filename*=UTF-8''a%20b"),
             ("/", "attachment; filename*=UTF-8''root"),
-            ("x\r\nset-cookie: a", "attachment; filename*=UTF-8''x%0D%0Aset-cookie%3A%20a"),
+            (
+                "x\r\nset-cookie: a",
+                "attachment; filename*=UTF-8''x%0D%0Aset-cookie%3A%20a",
+            ),
             ("ä\"", "attachment; filename*=UTF-8''%C3%A4%22"),
         ] {
             assert_eq!(attachment(last_name(path)), expected, "{path:?}");

@@ -15,11 +15,13 @@ use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
 use zareba_api::operations as table;
 
-use crate::{app::App, error::ApiError, events, routes::RouteTable};
+use crate::{app::App, error::ApiError, events, files, ports, routes::RouteTable, terminals};
 
 /// Every route of the table with its handler.
 pub(crate) fn mount(app: Arc<App>) -> RouteTable {
+    let previews = ports::previews(&app);
     RouteTable::new(app)
+        .extend(previews)
         .add(&table::service::HEALTH, service::health)
         .add(&table::service::READY, service::ready)
         .add(&table::service::STATUS, service::status)
@@ -41,6 +43,24 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::events::STREAM, events::stream)
         .add(&table::events::SOCKET, events::socket)
         .add(&table::events::BLOB, events::blob)
+        .add(&table::files::LIST, files::list)
+        .add(&table::files::STATUS, files::status)
+        .add(&table::files::READ, files::read)
+        .add(&table::files::WRITE, files::write)
+        .add(&table::files::REMOVE, files::remove)
+        .add(&table::files::MAKE_DIRECTORY, files::make_directory)
+        .add(&table::files::RENAME, files::rename)
+        .add(&table::files::PACK, files::pack)
+        .add(&table::files::UNPACK, files::unpack)
+        .add(&table::files::WATCH, files::watch)
+        .add(&table::terminals::OPEN, terminals::open)
+        .add(&table::terminals::LIST, terminals::list)
+        .add(&table::terminals::GET, terminals::get)
+        .add(&table::terminals::CLOSE, terminals::close)
+        .add(&table::terminals::SOCKET, terminals::socket)
+        .add(&table::ports::LIST, ports::list)
+        .add(&table::ports::SHARE, ports::share)
+        .add(&table::ports::UNSHARE, ports::unshare)
         .add(&table::keys::CREATE, keys::create)
         .add(&table::keys::LIST, keys::list)
         .add(&table::keys::DELETE, keys::delete)

@@ -34,7 +34,11 @@ pub(crate) async fn open(
     let sandbox = session.sandbox().await?;
     let terminal = session.terminals().open(&*sandbox, new).await?;
     let mut response = json(StatusCode::CREATED, &told(terminal.info()));
-    let place = format!("/v1/sessions/{}/terminals/{}", session.id(), terminal.name());
+    let place = format!(
+        "/v1/sessions/{}/terminals/{}",
+        session.id(),
+        terminal.name()
+    );
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(LOCATION, place);
     }

@@ -27,8 +27,9 @@ use crate::{app::App, error::ApiError, settings::Limits, telemetry::OpenStream};
 
 /// Bytes of a message that a client sends.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that may wait to be written, beyond one message.
-const WRITE_BUFFER_BYTES: usize = 128 * 1024;
+/// Bytes that may wait to be written. One message is written at a time, and an event has about a
+/// mebibyte at most.
+const WRITE_BUFFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Answers a request for a WebSocket and goes on with `work` on it. `kind` is what it is counted
 /// by. The work must end soon after [`App::draining`] is ready.
@@ -49,7 +50,7 @@ where
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX))
             .write_buffer_size(0)
-            .max_write_buffer_size(WRITE_BUFFER_BYTES + zareba_wire::server::JSON_BYTES_MAX * 2);
+            .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX);
         let read_ahead = connection.read_ahead.to_vec();
         let stream = WebSocketStream::from_partially_read(
             connection.io,

@@ -95,7 +95,7 @@ fn backend(context: &Context, settings: &Settings) -> Result<Backend, Failure> {
             .hint("use `--runtime native`, or `local`, which does not isolate"));
     }
     let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
-    Place::new(context, settings).backend(settings.runtime.kind, lifetime)
+    Place::new(context, settings).chosen(settings.runtime.kind, lifetime)
 }
 
 fn tell(context: &Context, settings: &Settings, sandbox: &dyn Sandbox) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use crate::{
 
 /// Sweeps, and prints which sandboxes are gone.
 pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
+    context.require_local("gc")?;
     Fleet::visit(context, async |fleet| {
         let names = async || -> Result<Vec<String>, Failure> {
             let members = fleet.members().await?;

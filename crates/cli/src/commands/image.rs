@@ -29,6 +29,7 @@ const SHORT_ID: usize = 12;
 
 /// Does what was asked for with the store of this user.
 pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<Exit, Failure> {
+    context.require_local("image")?;
     let configuration = context.configuration(Vec::new())?;
     let place = Place::new(context, &configuration.settings);
     let store = place.image_store()?;

@@ -36,6 +36,7 @@ const DEED: &str = "cannot read the log";
 
 /// Prints the log, and goes on if that is wanted.
 pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Exit, Failure> {
+    context.require_local("logs")?;
     Fleet::visit(context, async |fleet| {
         let member = fleet.find(&arguments.id).await?;
         let path = member.log();

@@ -27,7 +27,7 @@ use crate::{
 
 pub(crate) use address::Published;
 pub(crate) use assembly::{log_file, open_log, open_log_if_free};
-pub(crate) use found::local_client;
+pub(crate) use found::{local_client, server_client};
 
 use assembly::Backends;
 
@@ -92,6 +92,10 @@ async fn serve(
     let server = Server::bind(server_settings, sessions.clone())
         .await
         .or_fail(Exit::Start, "cannot start the server")?;
+    let facade = assembly::openhands_settings(settings);
+    let openhands = zareba_server::openhands(&sessions, server.authenticator(), facade).await;
+    let openhands = openhands.or_fail(Exit::Start, "cannot prepare OpenHands' routes")?;
+    let server = server.with_extension(openhands);
     let key_file = admin_key::keep(server.first_key(), place.state())?;
     let published = Published::write(place.state(), &assembly::url(settings, server.endpoint()))?;
     tell(&published, key_file.as_deref());

@@ -13,13 +13,14 @@ use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
     VariableStore,
 };
+use zareba_runtime_remote::{Farewell, ZarebaOptions, ZarebaRuntime};
 
 use super::{
     place::{self, state_directory},
     walls::walls,
 };
 use crate::{
-    commands::Context,
+    commands::{Context, server_client},
     exit::Exit,
     failure::{Failure, OrFail as _},
 };
@@ -36,6 +37,7 @@ pub(crate) enum Backend {
     Cli(Arc<CliRuntime>),
     Local(Arc<LocalRuntime>),
     Native(Arc<NativeRuntime>),
+    Server(Arc<ZarebaRuntime>),
 }
 
 impl<'a> Place<'a> {
@@ -63,7 +65,41 @@ impl<'a> Place<'a> {
         place::image_store(&self.state)
     }
 
-    /// A runtime, if this version has it.
+    /// The runtime that is asked for: of the server, if one is named, or of this machine.
+    pub(crate) fn chosen(
+        &self,
+        kind: RuntimeKind,
+        lifetime: ServerLifetime,
+    ) -> Result<Backend, Failure> {
+        match self.context.server() {
+            Some(url) => self.of_server(url, kind, lifetime),
+            None => self.backend(kind, lifetime),
+        }
+    }
+
+    fn of_server(
+        &self,
+        url: &str,
+        kind: RuntimeKind,
+        lifetime: ServerLifetime,
+    ) -> Result<Backend, Failure> {
+        let key = self.context.environment.get("ZAREBA_API_KEY");
+        let client = server_client(url, key, &self.state)?;
+        let options = ZarebaOptions {
+            // Ours by default is also the server's.
+            runtime: (kind != RuntimeKind::Native).then(|| kind.as_str().to_owned()),
+            action_timeout: self.settings.shell.timeout,
+            farewell: match lifetime {
+                ServerLifetime::WithUs => Farewell::Close,
+                ServerLifetime::KeptAlive { .. } => Farewell::Leave,
+            },
+            ..ZarebaOptions::default()
+        };
+        let runtime = ZarebaRuntime::new(client, options);
+        Ok(Backend::Server(Arc::new(runtime)))
+    }
+
+    /// A runtime of this machine, if this version has it.
     pub(crate) fn backend(
         &self,
         kind: RuntimeKind,
@@ -135,6 +171,7 @@ impl Backend {
             Self::Cli(runtime) => &**runtime,
             Self::Local(runtime) => &**runtime,
             Self::Native(runtime) => &**runtime,
+            Self::Server(runtime) => &**runtime,
         }
     }
 
@@ -144,13 +181,14 @@ impl Backend {
             Self::Cli(runtime) => Arc::clone(runtime) as _,
             Self::Local(runtime) => Arc::clone(runtime) as _,
             Self::Native(runtime) => Arc::clone(runtime) as _,
+            Self::Server(runtime) => Arc::clone(runtime) as _,
         }
     }
 
     /// Ends the sandboxes that are kept ready for nobody yet.
     pub(crate) async fn cool_down(&self) {
         match self {
-            Self::Cli(_) => {}
+            Self::Cli(_) | Self::Server(_) => {}
             Self::Local(runtime) => runtime.cool_down().await,
             Self::Native(runtime) => runtime.cool_down().await,
         }
@@ -159,8 +197,8 @@ impl Backend {
     /// Removes what ended and killed sandboxes have left, and says how many those were.
     pub(crate) async fn reap(&self) -> Result<usize, RuntimeError> {
         match self {
-            // It sweeps when it makes its next sandbox, and keeps none.
-            Self::Cli(_) => Ok(0),
+            // One sweeps when it makes its next sandbox, and keeps none; the other for itself.
+            Self::Cli(_) | Self::Server(_) => Ok(0),
             Self::Local(runtime) => runtime.reap().await,
             Self::Native(runtime) => runtime.reap().await,
         }

@@ -52,7 +52,11 @@ impl Fleet {
     fn open(context: &Context, settings: &Settings) -> Result<Self, Failure> {
         let place = Place::new(context, settings);
         let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
-        let backends = LASTING.iter().map(|kind| place.backend(*kind, lifetime));
+        let kinds = match context.server() {
+            Some(_) => &LASTING[..1],
+            None => &LASTING[..],
+        };
+        let backends = kinds.iter().map(|kind| place.chosen(*kind, lifetime));
         Ok(Self {
             backends: backends.collect::<Result<_, _>>()?,
             state: place.state().to_owned(),

@@ -172,11 +172,13 @@ pub(crate) fn exchange(
     body: &[u8],
 ) -> Result<Answer> {
     let length = body.len();
-    write!(
-        stream,
+    let mut request = format!(
         "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
-    )?;
-    stream.write_all(body)?;
+    )
+    .into_bytes();
+    request.extend_from_slice(body);
+    // All at once: whoever refuses a request need not wait for its end.
+    stream.write_all(&request)?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;
     Answer::parse(&bytes)

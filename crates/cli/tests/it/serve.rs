@@ -178,3 +178,40 @@ fn a_server_ends_with_whoever_holds_its_lifeline() -> Result<()> {
     assert_eq!(child.wait()?.code(), Some(0));
     Ok(())
 }
+
+#[test]
+fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
+    let place = Place::new();
+    let _server = Serving::start(&place, &[])?;
+    let url = format!("unix:{}", place.path("socket").display());
+    let on_server = |arguments: &[&str]| {
+        let told = place.output(&[&["--server", &url], arguments].concat());
+        assert_eq!(told.code, Some(0), "{arguments:?}: {}", told.stderr);
+        told.stdout
+    };
+    assert_eq!(on_server(&["run", "--", "echo", "hello"]), "hello\n");
+    assert_eq!(on_server(&["create", "--name", "lasting"]), "lasting\n");
+    assert!(on_server(&["ps"]).contains("lasting"));
+    fs::write(place.path("workspace").join("note"), "from here")?;
+    on_server(&["cp", "note", "lasting:/workspace"]);
+    on_server(&["pause", "lasting"]);
+    on_server(&["resume", "lasting"]);
+    assert_eq!(
+        on_server(&["exec", "lasting", "--", "cat", "/workspace/note"]),
+        "from here"
+    );
+    assert!(on_server(&["inspect", "lasting"]).contains("lasting"));
+    on_server(&["stop", "lasting"]);
+
+    let told = place.output(&["--server", &url, "gc"]);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("works on this machine"),
+        "{}",
+        told.stderr
+    );
+    let told = place.output(&["--server", "http://127.0.0.1:1", "ps"]);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    assert!(told.stderr.contains("ZAREBA_API_KEY"), "{}", told.stderr);
+    Ok(())
+}

@@ -187,9 +187,9 @@ impl Ruleset {
 }
 
 /// Every path once, with all that may be done to it.
-fn added_up<'a>(
-    roots: [(&'a Vec<PathBuf>, BitFlags<AccessFs>); 3],
-) -> BTreeMap<&'a Path, BitFlags<AccessFs>> {
+fn added_up(
+    roots: [(&Vec<PathBuf>, BitFlags<AccessFs>); 3],
+) -> BTreeMap<&Path, BitFlags<AccessFs>> {
     let mut sums = BTreeMap::new();
     for (paths, access) in roots {
         for path in paths {

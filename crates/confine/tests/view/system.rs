@@ -160,7 +160,9 @@ fn files_of_its_own_lie_above_everything_below_ns_4() {
         "the machine's"
     );
     // A layer on the disk would keep them.
-    let error = start(&with(ground.layer()), Path::new("/bin/sh"), &["sh"]).unwrap_err();
+    let error = start(&with(ground.layer()), Path::new("/bin/sh"), &["sh"])
+        .map(|running| running.finish())
+        .unwrap_err();
     assert_eq!(error.step, Step::Entry);
 }
 
@@ -168,7 +170,9 @@ fn a_program_that_cannot_be_run_is_told_of_and_leaves_nothing() {
     let ground = Ground::new(1000);
     let plain = ground.ours("directory").join("plain");
     fs::write(&plain, "no program").unwrap();
-    let error = start(&ground.policy(Vec::new()), &plain, &["plain"]).unwrap_err();
+    let error = start(&ground.policy(Vec::new()), &plain, &["plain"])
+        .map(|running| running.finish())
+        .unwrap_err();
     assert_eq!(error.step, Step::Exec);
     assert_eq!(error.source.kind(), std::io::ErrorKind::PermissionDenied);
     let children = rustix::process::wait(rustix::process::WaitOptions::NOHANG);

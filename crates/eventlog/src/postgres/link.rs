@@ -207,14 +207,14 @@ pub(super) fn is_worth_another_try(error: &tokio_postgres::Error) -> bool {
     .any(|code| error.code() == Some(code))
 }
 
-/// What an error of a statement means for a group.
-pub(super) fn failure(error: tokio_postgres::Error, in_doubt: bool) -> Failure {
+/// What an error means for a group, and whether it was the commit that failed.
+pub(super) fn failure(error: tokio_postgres::Error, is_commit: bool) -> Failure {
     let reason = describe(&error);
-    if error.code() == Some(&SqlState::DISK_FULL) {
+    // Also a server that says why it ends may have committed just before.
+    let in_doubt = is_commit && is_away(&error);
+    if error.code() == Some(&SqlState::DISK_FULL) && !in_doubt {
         Failure::Full(reason)
     } else if is_away(&error) || error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
-        // An answer of the server, also a bad one, leaves no doubt.
-        let in_doubt = in_doubt && error.code().is_none();
         Failure::Lost { reason, in_doubt }
     } else {
         Failure::Refused(reason.into())

@@ -133,11 +133,13 @@ impl<B: Backend> Conductor<B> {
             Failure::Refused(source) => return refuse(group, source),
             Failure::Broken(reason) => return self.give_up(vec![group], reason),
             Failure::Full(reason) => {
+                self.warn(&reason);
                 let mut trouble = Trouble::full(reason, self.backend.open_reserve());
                 trouble.admit(group);
                 trouble
             }
             Failure::Lost { reason, in_doubt } => {
+                self.warn(&reason);
                 let mut trouble = Trouble::lost(reason);
                 if in_doubt {
                     trouble.doubt(group);
@@ -261,23 +263,17 @@ impl<B: Backend> Conductor<B> {
             return;
         };
         tracing::info!(reason = trouble.reason(), "the event log is written again");
-        self.shared.health.send_replace(Health::Durable);
-        let notes = Group {
+        let mut notes = Group {
             tasks: trouble.notes().map(Task::unheard).collect(),
         };
-        if notes.tasks.is_empty() {
-            return;
+        if !notes.tasks.is_empty() {
+            // Not `self.write`, which could come back here: a note is not worth a second trouble.
+            match self.backend.write(&mut notes.deeds()).await {
+                Ok(outcomes) => self.answer(notes, outcomes),
+                Err(failure) => tracing::warn!(?failure, "cannot record that the log was away"),
+            }
         }
-        // Not `self.write`, which could come back here: a note is not worth a second trouble.
-        match self.backend.write(&mut { notes }.deeds()).await {
-            Ok(outcomes) => outcomes.iter().for_each(|outcome| {
-                if let Ok(Done::Appended(Appended::New(record))) = outcome {
-                    let ends = &self.shared.ends;
-                    ends.advance(&record.session, record.sequence + 1);
-                }
-            }),
-            Err(failure) => tracing::warn!(?failure, "cannot record that the log was away"),
-        }
+        self.shared.health.send_replace(Health::Durable);
     }
 
     fn give_up(&mut self, groups: Vec<Group>, reason: String) {
@@ -285,16 +281,21 @@ impl<B: Backend> Conductor<B> {
             reason,
             "the event log accepts nothing until it is opened again"
         );
+        self.warn(&reason);
         for group in groups {
             group.refuse(|| LogError::Io {
                 source: reason.clone().into(),
             });
         }
+        self.state = State::Broken(reason);
+    }
+
+    /// Publishes that nothing can be written, before anybody is sent away because of it.
+    fn warn(&self, reason: &str) {
         self.shared.health.send_replace(Health::NotDurable {
-            reason: reason.clone(),
+            reason: reason.to_owned(),
             waiting: 0,
         });
-        self.state = State::Broken(reason);
     }
 
     /// Publishes how things stand.

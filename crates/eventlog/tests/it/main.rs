@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stdout,
     reason = "a helper that cannot do its work fails the test"
 )]
 

@@ -35,6 +35,8 @@ pub struct Principal {
     pub rights: Rights,
     /// The one session that the key is for; `None` is all of the owner's.
     pub session: Option<SessionId>,
+    /// How many sessions of the owner there may be at once; `None` has only the server's limits.
+    pub sessions_max: Option<usize>,
 }
 
 /// What a key allows; each includes those before it.

@@ -4,7 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
 use zareba_eventlog::{EventLog, LogError};
-use zareba_protocol::{Action, ActionEvent, CommandOutput, Observation, ObservationEvent};
+use zareba_protocol::{
+    Action, ActionEvent, CommandOutput, ErrorClass, Observation, ObservationEvent,
+};
 use zareba_runtime::{RuntimeError, Sandbox};
 use zareba_session::{
     ActionRequest, IdempotencyKey, Record, Session, SessionError, SessionId, Sessions,
@@ -109,13 +111,10 @@ impl ActionService for SessionService {
     ) -> BoxFuture<'_, Result<(), TransferError>> {
         Box::pin(async move {
             let sandbox = self.sandbox().await.map_err(transfer_failed)?;
-            let stored: Result<(), RuntimeError> = {
-                let _ = (&sandbox, request, body);
-                Err(RuntimeError::Unsupported {
-                    runtime: "x",
-                    deed: "y",
-                })
-            };
+            let files = sandbox
+                .files()
+                .map_err(|error| transfer_failed(error.into()))?;
+            let stored = files.upload(request, body).await;
             stored.map_err(|error| transfer_failed(error.into()))
         })
     }
@@ -123,13 +122,10 @@ impl ActionService for SessionService {
     fn download(&self, request: Download) -> BoxFuture<'_, Result<ByteStream, TransferError>> {
         Box::pin(async move {
             let sandbox = self.sandbox().await.map_err(transfer_failed)?;
-            let packed: Result<ByteStream, RuntimeError> = {
-                let _ = (&sandbox, request);
-                Err(RuntimeError::Unsupported {
-                    runtime: "x",
-                    deed: "y",
-                })
-            };
+            let files = sandbox
+                .files()
+                .map_err(|error| transfer_failed(error.into()))?;
+            let packed = files.download(request).await;
             packed.map_err(|error| transfer_failed(error.into()))
         })
     }
@@ -189,17 +185,23 @@ fn failure(text: String, hidden: Option<String>) -> Observation {
     }
 }
 
-/// In the words of the contract; what led to it is for the log.
+/// In the words of the contract, whose texts have the status that is meant in front.
 fn transfer_failed(error: SessionError) -> TransferError {
-    if let SessionError::Runtime(RuntimeError::Copy { source, .. }) = error {
-        return match source.downcast::<TransferError>() {
-            Ok(error) => *error,
-            Err(source) => TransferError::Invalid {
-                message: source.to_string(),
-            },
-        };
+    tracing::debug!(error = %chain(&error), "a transfer failed");
+    let class = error.class();
+    let SessionError::Runtime(RuntimeError::Copy { source, .. }) = error else {
+        let message = error.to_string();
+        let source = std::io::Error::other(error);
+        return TransferError::Io { message, source };
+    };
+    match class {
+        ErrorClass::NotFound => TransferError::NotFound,
+        ErrorClass::Invalid => TransferError::BadArchive {
+            message: source.to_string(),
+        },
+        _ => TransferError::Io {
+            message: source.to_string(),
+            source: std::io::Error::other(source),
+        },
     }
-    let message = error.to_string();
-    let source = std::io::Error::other(error);
-    TransferError::Io { message, source }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use zareba_protocol::{Action, ActionEvent, EventSource, ObservationKind, RunCommand};
 use zareba_runtime::Isolation;
-use zareba_session::{ActionRequest, NewSession, Session, SessionError, Setup};
+use zareba_session::{ActionRequest, NewSession, Session, SessionError, SessionId, Setup};
 
 use super::{
     OpenHands, Principal, UnknownImage,
@@ -109,8 +109,9 @@ impl OpenHands {
                 }
                 Ok(session) => return Ok(there_already(session)),
                 Err(SessionError::NotFound { .. }) => {
+                    self.require_room(principal).await?;
                     let image = self.choose_image(request.image.as_deref()).await?;
-                    let new = new_session(request, id.clone(), image.used.clone());
+                    let new = self.wanted(request, id.clone(), image.used.clone());
                     let create = self.sessions.create_ready(new, principal.owner.clone());
                     let created = tokio::time::timeout(self.settings.start_patience, create).await;
                     let session = match created {
@@ -128,6 +129,23 @@ impl OpenHands {
         }
         let detail = "sessions of this name end as soon as they are started";
         Err(Refusal::new(StatusCode::CONFLICT, detail))
+    }
+
+    /// Two starts at once may take one place too many; the limit of the server holds all the same.
+    async fn require_room(&self, principal: &Principal) -> Result<(), Refusal> {
+        let Some(most) = principal.sessions_max else {
+            return Ok(());
+        };
+        let infos = self.sessions.list(Some(&principal.owner), None, usize::MAX);
+        let open = infos
+            .await
+            .into_iter()
+            .filter(|info| !has_ended(info.state));
+        if open.count() < most {
+            return Ok(());
+        }
+        let detail = format!("this key allows {most} sessions at once");
+        Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail))
     }
 
     /// Does what a runtime was not asked for when the session was made, and says what it cannot.
@@ -170,10 +188,7 @@ impl OpenHands {
             return Ok(());
         }
         let refused = |reason: &str| format!("--working-dir {directory}: {reason}");
-        let runtime = self.sessions.options().runtimes.get(&info.runtime);
-        let has_walls =
-            runtime.is_some_and(|runtime| runtime.capabilities().isolation != Isolation::None);
-        if !has_walls {
+        if !self.has_walls(&info.runtime) {
             return Err(refused(
                 "without walls a session keeps to its own workspace",
             ));
@@ -195,6 +210,32 @@ impl OpenHands {
         match answer.map(|event| event.observation.kind) {
             Ok(ObservationKind::Run(output)) if output.metadata.exit_code == 0 => Ok(()),
             _ => Err(refused("it cannot be made or entered")),
+        }
+    }
+
+    /// Whether directories of a sandbox are its own to make.
+    fn has_walls(&self, runtime: &str) -> bool {
+        let runtime = self.sessions.options().runtimes.get(runtime);
+        runtime.is_some_and(|runtime| runtime.capabilities().isolation != Isolation::None)
+    }
+
+    fn wanted(&self, request: &StartRequest, id: SessionId, image: Option<String>) -> NewSession {
+        let mut labels = BTreeMap::from([(NAME_LABEL.to_owned(), request.session_id.clone())]);
+        let directory = request.option("--working-dir");
+        let directory =
+            directory.filter(|_| self.has_walls(&self.sessions.options().default_runtime));
+        if let Some(directory) = directory {
+            labels.insert(WORKING_DIRECTORY_LABEL.to_owned(), directory.to_owned());
+        }
+        NewSession {
+            id: Some(id),
+            image,
+            environment: request.environment.clone().into_iter().collect(),
+            labels,
+            no_change_timeout: request.silence(),
+            // Their client does that itself once it is connected.
+            setup: Setup::Nothing,
+            ..NewSession::default()
         }
     }
 
@@ -229,27 +270,6 @@ fn there_already(session: Arc<Session>) -> Started {
         session,
         image: json!({ "used": used }),
         not_applied: Vec::new(),
-    }
-}
-
-fn new_session(
-    request: &StartRequest,
-    id: zareba_session::SessionId,
-    image: Option<String>,
-) -> NewSession {
-    let mut labels = BTreeMap::from([(NAME_LABEL.to_owned(), request.session_id.clone())]);
-    if let Some(directory) = request.option("--working-dir") {
-        labels.insert(WORKING_DIRECTORY_LABEL.to_owned(), directory.to_owned());
-    }
-    NewSession {
-        id: Some(id),
-        image,
-        environment: request.environment.clone().into_iter().collect(),
-        labels,
-        no_change_timeout: request.silence(),
-        // Their client does that itself once it is connected.
-        setup: Setup::Nothing,
-        ..NewSession::default()
     }
 }
 

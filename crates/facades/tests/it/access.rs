@@ -113,3 +113,18 @@ async fn the_key_of_one_session_opens_no_other_and_not_the_api() {
     assert_eq!(api.get(&path).await.0, StatusCode::OK);
     provider.stop().await;
 }
+
+#[tokio::test]
+async fn a_key_makes_as_many_sessions_as_it_may() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, "use-key-few");
+    let first = api.start("one").await;
+    let (status, body) = api.post("/start", json!({ "session_id": "two" })).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{body}");
+    // The one that is there is no second one.
+    assert_eq!(api.start("one").await["runtime_id"], first["runtime_id"]);
+    let which = json!({ "runtime_id": first["runtime_id"] });
+    assert_eq!(api.post("/stop", which).await.0, StatusCode::OK);
+    api.start("two").await;
+    provider.stop().await;
+}

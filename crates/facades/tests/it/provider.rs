@@ -61,7 +61,7 @@ impl Provider {
         let facade = OpenHands::new(sessions.clone(), Arc::new(Keys), session_keys, settings);
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 0).into());
         let listener = Listener::bind(&endpoint, true).unwrap();
-        let url = format!("http://{}", listener.endpoint());
+        let url = listener.endpoint().to_string();
         let (shutdown, wanted) = oneshot::channel();
         let responder = Arc::new(Bare(facade.router()));
         let serving = tokio::spawn(async move {
@@ -88,6 +88,16 @@ impl Provider {
         (&mut self.serving).await.unwrap();
         self.sessions.shut_down(Duration::from_secs(10)).await;
     }
+}
+
+/// Sessions with a log and a state directory of their own.
+pub(crate) async fn sessions(kind: Kind) -> (Sessions, TempDir) {
+    // Short: the path of a Unix socket is limited.
+    let state = tempfile::Builder::new().prefix("zf").tempdir().unwrap();
+    let file = state.path().join("log/events.db");
+    let log = EventLog::open_file(&file, Durability::Process).await;
+    let sessions = Sessions::start(log.unwrap(), options(kind, &state)).await;
+    (sessions.unwrap().0, state)
 }
 
 fn options(kind: Kind, state: &TempDir) -> SessionsOptions {
@@ -179,6 +189,7 @@ impl KeyCheck for Keys {
             owner: Owner(owner.to_owned()),
             rights,
             session: None,
+            sessions_max: (owner == "few").then_some(1),
         });
         Box::pin(std::future::ready(principal.ok_or(Denied::WrongKey)))
     }

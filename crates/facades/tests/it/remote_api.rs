@@ -70,6 +70,11 @@ async fn a_start_is_answered_with_a_runtime_that_works() {
         runtime.output("echo \"$GIVEN\"; pwd").await,
         format!("a $b\n{}", started["zareba"]["workspace"].as_str().unwrap())
     );
+    let names = runtime
+        .request(Method::POST, "/list_files")
+        .json(&json!({}));
+    runtime.output("touch here").await;
+    assert_eq!(answer(names).await.1, json!(["here"]));
     let silent = json!({ "action": "run", "args": { "command": "sleep 100" }, "timeout": 30 });
     let (_, observation) = runtime.act(silent).await;
     let suffix = observation["extras"]["metadata"]["suffix"]

@@ -162,7 +162,7 @@ pub(crate) async fn run(sandbox: &dyn Sandbox, command: &str) -> (i64, String) {
     let observation = sandbox.run_action(action).await.unwrap().observation;
     match observation.kind {
         ObservationKind::Run(output) => (output.metadata.exit_code, observation.content),
-        other => panic!("{other:?}"),
+        other => panic!("{other:?}: {}", observation.content),
     }
 }
 

@@ -25,8 +25,7 @@ for line in sys.argv[1:]:
 
 async fn calls(sandbox: &dyn Sandbox, numbers: &[&str]) -> Vec<String> {
     let list = numbers.join(" ");
-    let command =
-        format!("cat > /tmp/calls.py <<'END'\n{CALLS}\nEND\npython3 /tmp/calls.py {list}");
+    let command = format!("python3 - {list} <<'END'\n{CALLS}\nEND");
     let text = output(sandbox, &command).await;
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
@@ -208,10 +207,11 @@ async fn memory_processes_and_descriptors_have_a_limit_dk_1() {
     assert_eq!(output(&*sandbox, &hold.replace("%d", "48")).await, "48");
     let (code, said) = run(&*sandbox, &hold.replace("%d", "400")).await;
     assert_eq!(code, 137, "{said}");
-    let many = "for i in $(seq 1 100); do sleep 30 & done 2>&1 | tail -n 1; jobs -p | wc -l; \
-                pkill sleep || kill $(jobs -p); true";
-    let (_, said) = run(&*sandbox, many).await;
-    assert!(said.contains("Resource temporarily unavailable"), "{said}");
+    let many = "python3 - <<'END'\nimport os, signal\nchildren = []\ntry:\n  while True:\n    \
+                child = os.fork()\n    if child == 0:\n      signal.pause()\n    \
+                children.append(child)\nexcept BlockingIOError:\n  print(len(children) < 48)\n\
+                for child in children:\n  os.kill(child, 9)\nEND";
+    assert_eq!(output(&*sandbox, many).await, "True");
     // The Engine of this machine keeps groups of the first version.
     let inspect = sandbox.inspect().await.unwrap();
     assert_eq!(inspect["limits"]["memory_bytes"], 128 << 20);
@@ -242,14 +242,14 @@ async fn nothing_of_the_machine_can_be_seen_dk_1() {
     assert_eq!(
         devices,
         [
-            "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr",
-            "stdin", "stdout", "tty", "urandom", "zero"
+            "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
+            "stdout", "tty", "urandom", "zero"
         ]
     );
     // Covered with nothing, or with a file that is empty.
     for masked in ["/proc/kcore", "/proc/keys", "/proc/timer_list"] {
         assert_eq!(
-            output(&*sandbox, &format!("cat {masked} | wc -c")).await,
+            output(&*sandbox, &format!("cat {masked} 2>/dev/null | wc -c")).await,
             "0"
         );
     }
@@ -280,12 +280,9 @@ async fn the_engine_cannot_be_found_from_inside_dk_2_dk_3() {
     assert!(!seen.contains("docker.sock"), "{seen}");
     let state = fixture.state.path().display().to_string();
     assert!(!seen.contains(&state), "{seen}");
-    let sockets = output(
-        &*sandbox,
-        "find / -xdev -type s 2>/dev/null; find /.zareba -type s 2>/dev/null",
-    )
-    .await;
-    assert_eq!(sockets, "/.zareba/door/s");
+    let sockets = "test -S /.zareba/door/s && find / -type s 2>/dev/null | wc -l";
+    let sockets = output(&*sandbox, sockets).await;
+    assert_eq!(sockets, "0", "others could be listed");
     close(&fixture, sandbox).await;
 }
 
@@ -334,11 +331,7 @@ async fn without_a_network_there_is_none_and_one_of_its_own_leads_nowhere_dk_4()
     });
     let (one, other) = tokio::join!(fixture.sandbox(), fixture.sandbox());
     assert_eq!(output(&*one, interfaces).await, "lo\neth0");
-    // Nothing but its own bridge can be reached.
-    assert_eq!(
-        output(&*one, "ip route | grep -c default || true").await,
-        "0"
-    );
+    // Not even a sandbox beside it can be reached.
     let address = output(&*other, "hostname -i").await;
     let (code, said) = run(&*one, &format!("nc -w 2 {address} 80")).await;
     assert_ne!(code, 0, "{said}");

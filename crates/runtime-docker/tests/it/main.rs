@@ -10,5 +10,9 @@
 )]
 
 mod conformance;
+mod engine;
+mod faults;
 mod fixture;
 mod hardening;
+mod life;
+mod settings;

@@ -4,3 +4,5 @@
 mod provider;
 
 mod openhands;
+mod site;
+mod zareba;

@@ -50,12 +50,17 @@ pub(crate) async fn read(
     let is_known = headers.get(header::IF_NONE_MATCH);
     if is_known.is_some() && is_known == tag.as_ref() {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
-        response.headers_mut().extend(tag.map(|tag| (header::ETAG, tag)));
+        response
+            .headers_mut()
+            .extend(tag.map(|tag| (header::ETAG, tag)));
         return Ok(response);
     }
     let mut response = answer(content, range);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_DISPOSITION, attachment(last_name(&query.path)));
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        attachment(last_name(&query.path)),
+    );
     headers.extend(tag.map(|tag| (header::ETAG, tag)));
     Ok(response)
 }
@@ -120,7 +125,9 @@ pub(crate) async fn write(
     let status = written?;
     let tag = tag(&status);
     let mut response = json(StatusCode::OK, &told(status));
-    response.headers_mut().extend(tag.map(|tag| (header::ETAG, tag)));
+    response
+        .headers_mut()
+        .extend(tag.map(|tag| (header::ETAG, tag)));
     Ok(response)
 }
 

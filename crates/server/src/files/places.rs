@@ -11,8 +11,8 @@ use zareba_api::{
     CreateDirectory, FileDigest, FileEntry, FilePage, ListFilesQuery, RenameFile, StatusQuery,
 };
 use zareba_wire::files::{
-    Digest, DirectoryRequest, Existing, LIST_LIMIT_MAX, Links, ListRequest, Parents,
-    RenameRequest, StatRequest,
+    Digest, DirectoryRequest, Existing, LIST_LIMIT_MAX, Links, ListRequest, Parents, RenameRequest,
+    StatRequest,
 };
 
 use super::{mode, refusal::Refused, sandbox, told};

@@ -46,7 +46,9 @@ impl Refused {
         Self {
             error: ApiError::new(code(error.reason), error.message.clone()),
             tag: current.and_then(tag),
-            range: size.filter(|_| is_range).and_then(|text| text.try_into().ok()),
+            range: size
+                .filter(|_| is_range)
+                .and_then(|text| text.try_into().ok()),
         }
     }
 }

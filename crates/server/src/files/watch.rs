@@ -54,7 +54,10 @@ pub(crate) async fn watch(
         app,
     };
     let headers = [
-        (CONTENT_TYPE.as_str(), HeaderValue::from_static("text/event-stream")),
+        (
+            CONTENT_TYPE.as_str(),
+            HeaderValue::from_static("text/event-stream"),
+        ),
         // Proxies hold answers back otherwise.
         ("x-accel-buffering", HeaderValue::from_static("no")),
     ];

@@ -39,25 +39,27 @@ pub(super) async fn create(
         None => random_id()?,
     };
     create.id = Some(id.clone());
-    let _reserved = reserve(&app, &principal, &id).await?;
+    let reserved = reserve(&app, &principal, &id).await?;
     let new = convert::new_session(create);
-    let owner = principal.owner.clone();
-    if !query.wait {
-        let session = app.sessions.create(new, owner).await?;
-        return Ok(created(StatusCode::ACCEPTED, &session));
-    }
-    let waited = app.waited(app.settings.limits.wait);
-    let creating = {
-        let sessions = app.sessions.clone();
-        // In a task of its own: a client that goes away has still asked for it.
-        tokio::spawn(async move { sessions.create_ready(new, owner).await })
-    };
+    let (sessions, owner) = (app.sessions.clone(), principal.owner.clone());
+    // In a task of its own: a client that goes away has still asked for it, and the place under
+    // its quota is kept until the session is counted by its own record.
+    let creating = tokio::spawn(async move {
+        let made = if query.wait {
+            sessions.create_ready(new, owner).await
+        } else {
+            sessions.create(new, owner).await
+        };
+        drop(reserved);
+        made
+    });
     tokio::select! {
         made = creating => {
             let session = made.map_err(|_| ApiError::internal())??;
-            Ok(created(StatusCode::CREATED, &session))
+            let status = if query.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
+            Ok(created(status, &session))
         }
-        () = waited => {
+        () = app.waited(app.settings.limits.wait) => {
             let session = app.sessions.get(&id).await?;
             Ok(created(StatusCode::ACCEPTED, &session))
         }

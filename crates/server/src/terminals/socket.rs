@@ -7,10 +7,11 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 use zareba_api::{Access, TerminalCommand, TerminalNotice, TerminalQuery};
 use zareba_session::{Session, Terminal, TerminalOutput, Viewer};
+use zareba_wire::program::FRAME_BYTES_MAX;
 
 use super::{exit, size};
 use crate::{
@@ -39,7 +40,9 @@ pub(crate) async fn socket(
         app: Arc::clone(&app),
         typed: None,
     };
-    websocket::upgrade(&app, &request, "terminal", move |socket| conversation.hold(socket))
+    websocket::upgrade(&app, &request, "terminal", move |socket| {
+        conversation.hold(socket)
+    })
 }
 
 /// One viewer of a terminal.
@@ -50,9 +53,16 @@ struct Conversation {
     viewer: Viewer,
     may_write: bool,
     key: String,
-    /// Input that the program has not taken. Nothing more is read from the client meanwhile, so
-    /// that one who types faster than the program reads waits; output goes on.
-    typed: Option<Bytes>,
+    typed: Option<Typed>,
+}
+
+/// Input that the program has not taken. Nothing more is read from the client meanwhile, so that
+/// one who types faster than the program reads waits; output goes on.
+#[derive(Clone)]
+struct Typed {
+    bytes: Bytes,
+    /// When it is given up, so that the client is listened to again.
+    deadline: Instant,
 }
 
 /// Why a conversation ends.
@@ -93,12 +103,13 @@ impl Conversation {
                     return Err(Over::With(CloseCode::Away, "the server is shutting down"));
                 }
                 _ = checks.tick() => self.check().await?,
-                written = write(&terminal, typed), if self.typed.is_some() => {
-                    self.typed = None;
-                    if !written {
-                        complain(socket, "the program has ended").await?;
+                written = write(&terminal, typed), if self.typed.is_some() => match written {
+                    Ok(rest) => self.typed = rest,
+                    Err(problem) => {
+                        self.typed = None;
+                        complain(socket, problem).await?;
                     }
-                }
+                },
                 received = socket.receive(), if self.typed.is_none() => {
                     self.heed(socket, received?).await?;
                 }
@@ -115,7 +126,10 @@ impl Conversation {
             self.session.keep_alive();
             return Ok(());
         }
-        Err(Over::With(CloseCode::Policy, "the key is not valid any more"))
+        Err(Over::With(
+            CloseCode::Policy,
+            "the key is not valid any more",
+        ))
     }
 
     /// What the client says.
@@ -126,7 +140,8 @@ impl Conversation {
         self.session.keep_alive();
         match message {
             Message::Binary(bytes) => {
-                self.typed = Some(bytes);
+                let deadline = Instant::now() + self.app.settings.limits.write_stall;
+                self.typed = Some(Typed { bytes, deadline });
                 Ok(())
             }
             Message::Text(text) => match serde_json::from_str::<TerminalCommand>(&text) {
@@ -153,7 +168,10 @@ impl Conversation {
                     ..TerminalNotice::default()
                 };
                 say(socket, &notice).await?;
-                Err(Over::With(CloseCode::Again, "too slow; come back with the cursor"))
+                Err(Over::With(
+                    CloseCode::Again,
+                    "too slow; come back with the cursor",
+                ))
             }
             Some(TerminalOutput::End(end)) => {
                 let notice = TerminalNotice {
@@ -168,12 +186,18 @@ impl Conversation {
     }
 }
 
-/// Types; false when nobody reads any more. May be dropped and called again with the same input:
-/// a piece is small enough to be taken whole or not at all.
-async fn write(terminal: &Terminal, typed: Option<Bytes>) -> bool {
-    match typed {
-        Some(bytes) => terminal.write(bytes).await.is_ok(),
-        None => true,
+/// Types a piece and returns what is left, or says why nobody takes it. May be dropped and called
+/// again with the same input: a piece is taken whole or not at all.
+async fn write(terminal: &Terminal, typed: Option<Typed>) -> Result<Option<Typed>, &'static str> {
+    let Some(mut typed) = typed else {
+        return Ok(None);
+    };
+    let length = typed.bytes.len().min(FRAME_BYTES_MAX);
+    let piece = typed.bytes.split_to(length);
+    match tokio::time::timeout_at(typed.deadline, terminal.write(piece)).await {
+        Ok(Ok(())) => Ok(Some(typed).filter(|typed| !typed.bytes.is_empty())),
+        Ok(Err(_)) => Err("the program has ended"),
+        Err(_) => Err("the program does not read; the input was dropped"),
     }
 }
 

@@ -68,6 +68,26 @@ async fn no_route_opens_without_a_key() {
     site.stop().await;
 }
 
+/// HS-1: the table and the routes are the same.
+#[tokio::test]
+async fn every_row_of_the_table_has_a_handler() {
+    let site = Site::start().await;
+    let hint_of_the_unknown = "see `/v1/openapi.json`";
+    let unknown = site.get("/v1/nothing").await.json();
+    assert_eq!(unknown["error"]["hint"], hint_of_the_unknown);
+    for operation in operations::all() {
+        let answer = site
+            .send(request(operation, "nobodys").key(&site.admin))
+            .await;
+        assert_ne!(answer.status, 405, "{}", operation.id);
+        if answer.status == 404 {
+            let hint = &answer.json()["error"]["hint"];
+            assert_ne!(hint, hint_of_the_unknown, "{}", operation.id);
+        }
+    }
+    site.stop().await;
+}
+
 /// HS-1: a key of a smaller scope opens nothing that needs a larger one.
 #[tokio::test]
 async fn scopes_are_enough_or_not() {

@@ -40,8 +40,6 @@ async fn a_wait_that_gets_too_long_ends_with_a_number() {
         .post("/v1/sessions?wait=false", json!({ "id": "s" }))
         .await;
     session.expect(202);
-    site.get("/v1/sessions/s/events/stream?from=0&ticket=none")
-        .await;
     // Ready or not, the action waits its turn.
     let slow = loop {
         let answer = site

@@ -13,10 +13,7 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest as _},
 };
 
-use crate::{
-    fixture::{Site, run},
-    http::Request,
-};
+use crate::{fixture::Site, http::Request};
 
 /// Reads server-sent events.
 struct Reader {
@@ -43,8 +40,10 @@ impl Reader {
                 id = Some(number.trim().parse().unwrap());
             } else if let Some(json) = line.strip_prefix("data: ") {
                 data = Some(serde_json::from_str(json).unwrap());
-            } else if line == "\n" && data.is_some() {
-                return Some((id.unwrap(), data.unwrap()));
+            } else if line == "\n"
+                && let Some(data) = data.take()
+            {
+                return Some((id.unwrap(), data));
             }
         }
     }
@@ -148,7 +147,7 @@ async fn a_silent_stream_says_that_it_is_there() {
     site.stop().await;
 }
 
-async fn connect(
+pub(crate) async fn connect(
     address: SocketAddr,
     path: &str,
     key: Option<&str>,
@@ -162,7 +161,7 @@ async fn connect(
     Ok(client_async(request, stream).await?.0)
 }
 
-async fn next_event(socket: &mut WebSocketStream<TcpStream>) -> Value {
+pub(crate) async fn next_event(socket: &mut WebSocketStream<TcpStream>) -> Value {
     loop {
         match socket.next().await.unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -308,6 +307,5 @@ async fn what_is_too_large_for_an_event_is_read_apart() {
     let foreign = format!("/v1/sessions/{other}/blobs/{digest}?event={action}");
     assert_eq!(site.get(&foreign).await.error(404), "not_found");
     assert_eq!(site.get(&blob).await.error(400), "invalid_request");
-    let _ = run;
     site.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Keys: what they are for, how much they allow, when they end.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
@@ -117,6 +119,27 @@ async fn a_quota_of_sessions_holds_also_at_once() {
     let close = Request::new("DELETE", &format!("/v1/sessions/{id}"));
     assert_eq!(site.send(close.key(&key)).await.status, 204);
     create().await.expect(201);
+    site.stop().await;
+}
+
+/// Going away before the answer does not make a session that is not counted.
+#[tokio::test]
+async fn a_quota_of_sessions_cannot_be_walked_away_from() {
+    let site = Site::start().await;
+    let quota = json!({ "owner": "ann", "scope": "session", "quota": { "sessions": 2 } });
+    let key = site.key(quota).await;
+    let request = Request::post("/v1/sessions", &json!({})).key(&key);
+    let mut abandoned = Vec::new();
+    for _ in 0..8 {
+        let (head, stream) = (request.clone(), site.address);
+        let sent = tokio::time::timeout(Duration::from_millis(5), head.send(stream));
+        abandoned.push(sent.await.is_err());
+    }
+    // One more that is waited for: by then all others have been judged.
+    let _ = site.send(request).await;
+    let listed = site.send(Request::get("/v1/sessions").key(&key)).await;
+    let listed = listed.expect(200)["sessions"].as_array().unwrap().len();
+    assert!(listed <= 2, "{listed} of {abandoned:?}");
     site.stop().await;
 }
 

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
+use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 use zareba_server::{BindError, Listen, Server, ServerSettings, Transport};
 
 use crate::{
@@ -66,6 +68,27 @@ async fn a_wait_at_the_end_is_answered_with_a_number() {
     site.shut_down();
     let answer = running.await.unwrap().expect(202);
     assert_eq!(answer["session"], json!(session));
+    site.stop().await;
+}
+
+/// HS-17: a WebSocket is told why it ends.
+#[tokio::test]
+async fn sockets_are_closed_in_words() {
+    let mut site = Site::start().await;
+    let session = site.session().await;
+    let path = format!("/v1/sessions/{session}/events/socket");
+    let connected = crate::events::connect(site.address, &path, Some(&site.admin));
+    let mut socket = connected.await.unwrap();
+    crate::events::next_event(&mut socket).await;
+    site.shut_down();
+    let frame = loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Close(frame) => break frame.unwrap(),
+            Message::Text(_) | Message::Ping(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(frame.code, CloseCode::Away);
     site.stop().await;
 }
 

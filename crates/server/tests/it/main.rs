@@ -1,13 +1,20 @@
 //! The server as its clients meet it: over TCP, with a real log and a real runtime.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test sets up must be there, and clippy exempts test functions only"
+)]
 
 mod access;
 mod actions;
 mod events;
+mod files;
 mod fixture;
 mod hostile;
 mod http;
 mod keys;
 mod lifecycle;
+mod ports;
 mod sessions;
 mod telemetry;
+mod terminals;
 mod tls;

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use rcgen::generate_simple_self_signed;
 use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_tungstenite::{client_async, tungstenite::client::IntoClientRequest as _};
 use zareba_server::{BindError, Listen, Server, ServerSettings, TlsFiles, Transport};
+use zareba_session::{NewSession, Owner};
 
 use crate::{
     fixture::Site,
@@ -50,6 +53,24 @@ async fn requests_come_through_tls_and_no_other_way() {
     let request = Request::get("/v1/status").key(&site.admin);
     let host = format!("localhost:{}", site.address.port());
     request.send_on(stream, &host).await.expect(200);
+
+    let session = site
+        .sessions
+        .create_ready(NewSession::default(), Owner("admin".to_owned()));
+    let session = session.await.unwrap();
+    let stream = TcpStream::connect(site.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = connector.connect(name, stream).await.unwrap();
+    let path = format!("/v1/sessions/{}/events/socket", session.id());
+    let mut request = format!("wss://{host}{path}").into_client_request().unwrap();
+    let key = format!("Bearer {}", site.admin).parse().unwrap();
+    request.headers_mut().insert("authorization", key);
+    let (mut socket, _) = client_async(request, stream).await.unwrap();
+    let first = socket.next().await.unwrap().unwrap();
+    assert!(
+        first.to_text().unwrap().contains("\"sequence\":0"),
+        "{first:?}"
+    );
 
     let plain = send_raw(
         site.address,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use zareba_eventlog::{Durability, EntryKind, EventLog};
@@ -21,7 +22,31 @@ use zareba_testkit::traces;
 /// Where a server keeps what it has; another server can be started on the same place.
 #[derive(Clone)]
 pub(crate) struct Place {
-    state: Arc<TempDir>,
+    state: Arc<State>,
+}
+
+/// A directory, and the executors that a test which fails leaves in it.
+struct State(TempDir);
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let mark = self.0.path().display().to_string();
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let names_it = std::fs::read_to_string(process.path().join("cmdline"))
+                .is_ok_and(|line| line.contains(&mark));
+            let pid = process
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            if let Some(pid) = pid.and_then(Pid::from_raw).filter(|_| names_it) {
+                // An executor ends its shells itself.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+    }
 }
 
 impl Place {
@@ -29,12 +54,12 @@ impl Place {
         // Short: the path of a Unix socket is limited.
         let state = tempfile::Builder::new().prefix("zs").tempdir().unwrap();
         Self {
-            state: Arc::new(state),
+            state: Arc::new(State(state)),
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.state.path().join(name)
+        self.state.0.path().join(name)
     }
 
     /// The log in this place.
@@ -85,7 +110,7 @@ impl Place {
 
     /// What is left of sandboxes: processes, and directories of theirs.
     pub(crate) fn leftovers(&self) -> Vec<String> {
-        let mut found = traces::processes(&self.state.path().display().to_string());
+        let mut found = traces::processes(&self.state.0.path().display().to_string());
         for kind in ["cli", "local", "native"] {
             let entries = traces::entries(&self.path(kind));
             found.extend(entries.into_iter().filter(|path| !path.ends_with("/.lock")));
@@ -98,7 +123,7 @@ impl Place {
         let home = self.path("home");
         std::fs::create_dir_all(&home).unwrap();
         NativeOptions {
-            state_dir: self.state.path().to_owned(),
+            state_dir: self.state.0.path().to_owned(),
             images: self.path("images"),
             environment: environment.chain([("HOME".into(), home.into())]).collect(),
             shell: None,

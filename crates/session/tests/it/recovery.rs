@@ -114,7 +114,7 @@ async fn an_action_that_ended_while_nobody_was_there_is_answered_with_what_came_
     assert_eq!(recovery.in_doubt, 1);
     let session = get(&sessions, "kept").await;
     let answer = session.answer(waiting).await.unwrap();
-    assert_eq!(text(&event_json(&answer)), "alone");
+    assert_eq!(text(&event_json(&answer)), "alone", "{answer:?}");
     assert_eq!(output(&session, "cat runs").await, "ran");
     session.close().await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);

@@ -50,7 +50,7 @@ async fn no_form_of_a_secret_reaches_the_log_el_9() {
     assert_eq!(streamed, HIDDEN.as_bytes());
 
     let submitted = session
-        .submit(request(run(&format!("echo {SECRET}"))))
+        .submit(request(run(&format!("echo '{SECRET}'"))))
         .await
         .unwrap();
     assert_eq!(event_json(&submitted)["masked"], true);

@@ -15,6 +15,8 @@ fn ask(route: &zareba_wire::server::Route) -> Ask {
     match route.method.as_str() {
         "GET" => get(route.path),
         "POST" => post(route.path).json(&json!({})),
+        "PUT" => Ask::new("PUT", route.path),
+        "DELETE" => Ask::new("DELETE", route.path),
         other => panic!("{other}"),
     }
 }
@@ -28,7 +30,7 @@ fn the_public_routes_are_exactly_the_two_of_the_contract() {
         .map(|route| route.path)
         .collect();
     assert_eq!(public, ["/alive", "/server_info"]);
-    assert_eq!(all.len(), 9);
+    assert_eq!(all.len(), 17);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod access;
 mod client;
 mod contract;
 mod fake;
+mod files;
 mod hostile;
 mod http;
 mod lifecycle;

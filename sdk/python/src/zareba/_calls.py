@@ -13,7 +13,10 @@ from enum import Enum
 from typing import Any, Dict, Mapping, Optional, Tuple
 from urllib.parse import quote
 
+from pydantic import BaseModel
+
 from . import models
+from ._shell_words import exports
 
 OPERATIONS: Dict[str, Tuple[str, str]] = {
     "health": ("GET", "/v1/health"),
@@ -85,7 +88,7 @@ class Call:
         more = {name: _text(value) for name, value in query.items() if value is not None}
         return replace(self, query={**self.query, **more})
 
-    def carrying(self, document: models.BaseModel) -> Call:
+    def carrying(self, document: BaseModel) -> Call:
         """The same with a JSON body."""
         text = document.model_dump_json(exclude_none=True, by_alias=True)
         return self.with_json(text.encode())
@@ -158,8 +161,6 @@ def run(
 ) -> Dict[str, Any]:
     """The action that runs a command, or types text at one that runs."""
     if env:
-        from ._shell_words import exports
-
         text = f"{exports(env)}; {text}"
     arguments = models.RunCommand(
         command=text,

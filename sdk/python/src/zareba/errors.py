@@ -54,6 +54,8 @@ class ZarebaError(Exception):
         """The HTTP status of the answer, when there was one."""
         self.may_have_happened = may_have_happened
         """Whether the server may have acted although this error came back."""
+        self.in_doubt = False
+        """Whether an earlier try of the same request may have been acted on."""
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message

@@ -26,6 +26,7 @@ pub(super) fn read(name: &str, rest: &[OsString]) -> Option<Arguments> {
     };
     Some(Arguments {
         globals: GlobalArguments {
+            server: None,
             config: None,
             set: Vec::new(),
             output: OutputFormat::Text,

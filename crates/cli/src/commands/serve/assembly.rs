@@ -8,8 +8,9 @@ use std::{
 
 use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
+use zareba_facades::openhands::Scheme;
 use zareba_runtime_native::ServerLifetime;
-use zareba_server::{Listen, ServerSettings, TlsFiles, Transport};
+use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
 use zareba_session::{AllowAll, Idle, Runtimes, SessionsOptions};
 use zareba_wire::Endpoint;
 
@@ -186,6 +187,18 @@ fn listen(settings: &Settings) -> Result<Listen, Failure> {
         }
     };
     Ok(Listen::Tcp { address, transport })
+}
+
+/// What OpenHands' clients are told.
+pub(super) fn openhands_settings(settings: &Settings) -> OpenHandsSettings {
+    OpenHandsSettings {
+        public_url: settings.server.public_url.clone(),
+        scheme: match settings.server.tls_certificate {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        },
+        ..OpenHandsSettings::default()
+    }
 }
 
 /// The name and port of a URL.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use zareba_client::{Address, ApiKey, Client};
 
-use super::{Published, admin_key};
+use super::{Published, address::Found, admin_key};
 use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -25,8 +25,22 @@ pub(crate) fn local_client(state: &Path) -> Result<Client, Failure> {
     connect(&found.url, key.trim_end())
 }
 
-/// A client of a server anywhere.
-pub(crate) fn connect(url: &str, key: &str) -> Result<Client, Failure> {
+/// A client of a server anywhere. Without a key it must be the one of our own state directory,
+/// whose key we can read.
+pub(crate) fn server_client(url: &str, key: Option<&str>, state: &Path) -> Result<Client, Failure> {
+    if let Some(key) = key {
+        return connect(url, key);
+    }
+    let is_ours = |found: &Found| found.url.trim_end_matches('/') == url.trim_end_matches('/');
+    if Published::find(state).as_ref().is_some_and(is_ours) {
+        return local_client(state);
+    }
+    let message = format!("there is no key for the server `{url}`");
+    Err(Failure::new(Exit::Usage, message)
+        .hint("set ZAREBA_API_KEY to one that `zareba key create` has made there"))
+}
+
+fn connect(url: &str, key: &str) -> Result<Client, Failure> {
     let deed = format!("cannot use the server `{url}`");
     let address = Address::parse(url).or_fail(Exit::Usage, deed.clone())?;
     let key = ApiKey::new(key)

@@ -12,7 +12,7 @@ use tokio::{
     net::{UnixListener, UnixStream},
     task::JoinHandle,
 };
-use zareba_eventlog::{Appended, EventLog, LogError, Options, Patience};
+use zareba_eventlog::{Appended, EventLog, Health, LogError, Options, Patience};
 
 use super::Database;
 use crate::support::*;
@@ -147,6 +147,12 @@ async fn el_3_what_was_not_committed_is_refused_or_written_once() {
     let Appended::New(kept) = kept.await.unwrap() else {
         panic!("it was not there before")
     };
+    // The note of the trouble comes last.
+    let mut health = log.store().health();
+    health
+        .wait_for(|health| *health == Health::Durable)
+        .await
+        .unwrap();
     let records = read_all(&log, &session("s")).await;
     let same = |record: &&Arc<_>| **record == kept;
     assert_eq!(records.iter().filter(same).count(), 1);

@@ -1,12 +1,14 @@
 //! A process that is killed while it appends, again and again.
 
 use std::{
+    convert::Infallible,
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Command, Stdio},
 };
 
 use serde_json::json;
+use tokio::task::JoinSet;
 use zareba_eventlog::{Appended, Digest, Durability, EventLog, Patience};
 
 use crate::support::*;
@@ -67,10 +69,10 @@ async fn append_until_killed(path: &Path) -> ! {
         .await
         .unwrap();
     assert_eq!(log.recovery().cut, 0);
-    let tasks: Vec<_> = (0..4)
+    let tasks: JoinSet<Infallible> = (0..4)
         .map(|task| {
             let log = log.clone();
-            tokio::spawn(async move {
+            async move {
                 let mut n = first_missing(&log, task).await.saturating_sub(2);
                 loop {
                     let entry = keyed(&format!("{task}-{n}"), json!({ "task": task, "n": n }));
@@ -83,13 +85,11 @@ async fn append_until_killed(path: &Path) -> ! {
                     std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
                     n += 1;
                 }
-            })
+            }
         })
         .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    unreachable!("the tasks have no end")
+    let ended = tasks.join_all().await;
+    unreachable!("the tasks have no end: {ended:?}")
 }
 
 async fn first_missing(log: &EventLog, task: usize) -> u64 {

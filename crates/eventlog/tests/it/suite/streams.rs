@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::json;
-use zareba_eventlog::{EventLog, LogError};
+use zareba_eventlog::{EventLog, LogError, Subscription};
 
 use crate::support::*;
 
@@ -75,18 +75,26 @@ pub(crate) async fn a_dropped_wait_loses_nothing(log: &EventLog) {
 }
 
 pub(crate) async fn removal_and_close_end_subscriptions(log: &EventLog) {
-    let waits_for_more = async |name: &'static str| {
-        append_some(log, &session(name), 1).await;
-        let mut subscription = log.subscribe(session(name), 0);
-        subscription.next().await.unwrap();
-        tokio::spawn(async move { subscription.next().await })
+    let removed = waiting_for_more(log, "removed").await;
+    let closed = waiting_for_more(log, "closed").await;
+    let mut waiting = [removed, closed].map(|mut subscription| {
+        let next = async move { subscription.next().await };
+        Some(tokio::spawn(next))
+    });
+    let mut outcome = async |which: usize| {
+        let outcome = waiting[which].take().unwrap().await.unwrap();
+        assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
     };
-    let removed = waits_for_more("removed").await;
-    let closed = waits_for_more("closed").await;
     log.store().remove(session("removed")).await.unwrap();
-    let outcome = removed.await.unwrap();
-    assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
+    outcome(0).await;
     log.store().close().await.unwrap();
-    let outcome = closed.await.unwrap();
-    assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
+    outcome(1).await;
+}
+
+/// A subscription that has seen all there is.
+async fn waiting_for_more(log: &EventLog, name: &str) -> Subscription {
+    append_some(log, &session(name), 1).await;
+    let mut subscription = log.subscribe(session(name), 0);
+    subscription.next().await.unwrap();
+    subscription
 }

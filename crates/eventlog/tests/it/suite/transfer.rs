@@ -58,10 +58,7 @@ pub(crate) async fn an_exported_log_can_be_read_in_again(log: &EventLog) {
     log.store().remove(session.clone()).await.unwrap();
     let imports = log.import(&mut lines.as_bytes()).await.unwrap();
     assert_eq!(imports.records, 5);
-    assert_eq!(
-        imports.sessions.into_iter().collect::<Vec<_>>(),
-        [session.clone()]
-    );
+    assert_eq!(imports.sessions, [session.clone()].into());
     assert_eq!(read_all(log, &session).await, records);
     expect_sound(log, &session, 5).await;
     assert_eq!(exported(log, &session).await, lines);

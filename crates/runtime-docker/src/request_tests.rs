@@ -1,0 +1,105 @@
+//! What is sent, where there is nothing here to see it by.
+
+use std::{path::Path, time::Duration};
+
+use serde_json::{Value, json};
+use zareba_runtime::{SandboxId, SandboxSpec};
+
+use super::*;
+use crate::EngineAddress;
+
+fn sent(change: impl FnOnce(&mut DockerOptions)) -> Value {
+    let state = tempfile::tempdir().unwrap();
+    let engine = EngineAddress::Unix("/nowhere".into());
+    let state_dir = state.path().to_owned();
+    let mut options = DockerOptions::hardened(engine, state_dir, "/bin/busybox".into());
+    options.image = Some("image".to_owned());
+    change(&mut options);
+    let spec = SandboxSpec {
+        id: None,
+        image: None,
+        workspace: None,
+        environment: vec![("GIVEN".to_owned(), "it's $HOME".to_owned())],
+        no_change_timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(120),
+        on_status: None,
+    };
+    let plan = Plan::new(&options, &spec, SandboxId::new("one").unwrap()).unwrap();
+    let image = ImageFound {
+        id: "sha256:0".to_owned(),
+        digests: Vec::new(),
+        volumes: vec!["/data".to_owned()],
+        platform: "linux/amd64".to_owned(),
+    };
+    let body = request(&Order {
+        options: &options,
+        plan: &plan,
+        image: &image,
+        program: "/host/zareba",
+        door: "/host/door",
+        ports: &[],
+        overlays: &[],
+        owner: "owner",
+    });
+    serde_json::to_value(body.unwrap()).unwrap()
+}
+
+#[test]
+fn graphics_processors_are_asked_for_as_the_engine_wants_it() {
+    let gpu = |request: GpuRequest| {
+        sent(|options| options.gpu = request)["HostConfig"]["DeviceRequests"].clone()
+    };
+    assert_eq!(gpu(GpuRequest::None), json!([]));
+    assert_eq!(
+        gpu(GpuRequest::All),
+        json!([{ "Count": -1, "Capabilities": [["gpu"]] }])
+    );
+    let ids = vec!["0".to_owned(), "GPU-x".to_owned()];
+    assert_eq!(
+        gpu(GpuRequest::Devices(ids)),
+        json!([{ "DeviceIDs": ["0", "GPU-x"], "Capabilities": [["gpu"]] }])
+    );
+}
+
+#[test]
+fn the_strictest_request_has_every_wall_dk_1() {
+    let body = sent(|_| {});
+    let host = &body["HostConfig"];
+    for (field, expected) in [
+        ("Privileged", json!(false)),
+        ("CapDrop", json!(["ALL"])),
+        ("CapAdd", json!([])),
+        ("Devices", json!([])),
+        ("IpcMode", json!("private")),
+        ("PidMode", json!("")),
+        ("UTSMode", json!("")),
+        ("UsernsMode", json!("")),
+        ("CgroupnsMode", json!("private")),
+        ("NetworkMode", json!("none")),
+        ("ReadonlyRootfs", json!(true)),
+        ("Memory", json!(2_147_483_648_u64)),
+        ("MemorySwap", json!(2_147_483_648_u64)),
+        ("NanoCpus", json!(2_000_000_000)),
+        ("PidsLimit", json!(512)),
+    ] {
+        assert_eq!(host[field], expected, "{field}");
+    }
+    let security = host["SecurityOpt"].as_array().unwrap();
+    assert_eq!(security[0], "no-new-privileges");
+    assert!(security[1].as_str().unwrap().starts_with("seccomp={"));
+    let log = &host["LogConfig"]["Config"];
+    assert_eq!(log, &json!({ "max-size": "10m", "max-file": "2" }));
+    assert!(host["Tmpfs"]["/data"].as_str().unwrap().contains("size="));
+    assert!(Path::new(host["Mounts"][0]["Target"].as_str().unwrap()).is_absolute());
+}
+
+#[test]
+fn variables_of_shells_cannot_change_the_executor() {
+    let body = sent(|options| {
+        options.environment = vec![("LD_PRELOAD".to_owned(), "/x".to_owned())];
+    });
+    let variables = body["Env"].as_array().unwrap();
+    assert!(variables.contains(&json!("ZAREBA_ENV_LD_PRELOAD=/x")));
+    assert!(variables.contains(&json!("ZAREBA_ENV_GIVEN=it's $HOME")));
+    assert!(!variables.contains(&json!("LD_PRELOAD=/x")));
+}

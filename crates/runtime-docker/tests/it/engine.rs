@@ -1,0 +1,152 @@
+//! An Engine of one test, which may be stopped, started and starved.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+use zareba_runtime_docker::EngineAddress;
+
+use crate::fixture::{BUSYBOX, docker_at, engine_socket};
+
+/// A `dockerd` without networks. It ends with the test, and its data goes.
+pub(crate) struct OwnEngine {
+    place: TempDir,
+    process: Option<Child>,
+    has_own_disk: bool,
+}
+
+impl OwnEngine {
+    pub(crate) fn start() -> Self {
+        Self::begin(None)
+    }
+
+    /// Its data lies on a disk of this size.
+    pub(crate) fn start_with_disk(bytes: u64) -> Self {
+        Self::begin(Some(bytes))
+    }
+
+    fn begin(disk: Option<u64>) -> Self {
+        let place = tempfile::Builder::new().prefix("ze").tempdir().unwrap();
+        let data = place.path().join("data");
+        fs::create_dir(&data).unwrap();
+        if let Some(bytes) = disk {
+            let size = format!("size={bytes}");
+            must(
+                Command::new("mount")
+                    .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+                    .arg(&data),
+            );
+        }
+        let mut engine = Self {
+            place,
+            process: None,
+            has_own_disk: disk.is_some(),
+        };
+        engine.restart();
+        engine.copy_image();
+        engine
+    }
+
+    pub(crate) fn address(&self) -> EngineAddress {
+        EngineAddress::Unix(self.socket())
+    }
+
+    /// Returns when it listens: it says so.
+    pub(crate) fn restart(&mut self) {
+        let place = self.place.path();
+        let mut process = Command::new("dockerd")
+            .args(["--bridge=none", "--iptables=false", "--host"])
+            .arg(format!("unix://{}", self.socket().display()))
+            .arg("--data-root")
+            .arg(place.join("data"))
+            .arg("--exec-root")
+            .arg(place.join("exec"))
+            .arg("--pidfile")
+            .arg(place.join("pid"))
+            .arg("--cgroup-parent")
+            .arg(Path::new("/").join(place.file_name().unwrap()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("dockerd starts");
+        let mut said = BufReader::new(process.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("API listen on") {
+            line.clear();
+            let length = said.read_line(&mut line).unwrap();
+            assert_ne!(length, 0, "dockerd ended before it was ready");
+        }
+        // Somebody has to read on, or it would stand still.
+        std::thread::spawn(move || {
+            let _ = said.read_to_end(&mut Vec::new());
+        });
+        self.process = Some(process);
+    }
+
+    /// As an administrator would: its containers end with it.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let pid = process.id().to_string();
+            must(Command::new("kill").args(["-TERM", &pid]));
+            process.wait().unwrap();
+        }
+    }
+
+    pub(crate) fn fill_disk(&self) {
+        let mut filler = File::create(self.filler()).unwrap();
+        let written = std::io::copy(&mut std::io::repeat(0), &mut filler);
+        assert!(written.is_err(), "the disk has an end");
+    }
+
+    pub(crate) fn free_disk(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.place.path().join("data/filler")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.place.path().join("s")
+    }
+
+    /// From the Engine that all tests share.
+    fn copy_image(&self) {
+        let image = self.place.path().join("image.tar");
+        let image = image.to_str().unwrap();
+        docker_at(&engine_socket(), &["save", "--output", image, BUSYBOX]);
+        docker_at(&self.socket(), &["load", "--input", image]);
+        fs::remove_file(image).unwrap();
+    }
+}
+
+impl Drop for OwnEngine {
+    fn drop(&mut self) {
+        self.stop();
+        if self.has_own_disk {
+            let data = self.place.path().join("data");
+            let _ = Command::new("umount")
+                .args(["--recursive"])
+                .arg(data)
+                .status();
+        }
+        let name = self.place.path().file_name().unwrap().to_owned();
+        for group in fs::read_dir("/sys/fs/cgroup")
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let _ = fs::remove_dir(group.path().join(&name));
+        }
+    }
+}
+
+fn must(command: &mut Command) {
+    let status = command.status().unwrap();
+    assert!(status.success(), "{command:?} ended with {status}");
+}

@@ -1,0 +1,213 @@
+//! Finding sandboxes again, keeping them, pausing them, and removing what is left of others.
+
+use std::{sync::Arc, time::Duration};
+
+use zareba_protocol::{ErrorClass, RuntimeStatus};
+use zareba_runtime::{Runtime as _, SandboxId, SandboxSpec, SandboxState};
+use zareba_runtime_docker::{DockerOptions, Lifetime};
+
+use crate::fixture::{
+    BUSYBOX, DEBIAN, container, fixture, fixture_in, fixture_with, output, spec,
+    spec_with_statuses, told,
+};
+
+fn kept(options: &mut DockerOptions) {
+    options.lifetime = Lifetime::KeptAlive { idle_timeout: None };
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_sandbox_outlives_its_handle_and_is_found_by_another_process() {
+    let first = fixture_with(BUSYBOX, kept);
+    let sandbox = first.sandbox().await;
+    let id = sandbox.id().clone();
+    output(&*sandbox, "A=kept; echo here > file").await;
+    drop(sandbox);
+    let state = Arc::clone(&first.state);
+    drop(first);
+    let second = fixture_in(state, BUSYBOX, kept);
+    assert_eq!(second.runtime.reap().await.unwrap(), 0);
+    let listed = second.runtime.list().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|it| (&it.id, it.state)).collect();
+    assert_eq!(listed, [(&id, SandboxState::Running)]);
+    let again = second.runtime.attach(&id).await.unwrap();
+    assert_eq!(output(&*again, "echo $A; cat file").await, "kept\nhere");
+    again.close().await.unwrap();
+    assert_eq!(second.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_sandbox_is_started_again_by_whoever_attaches() {
+    let workspace = tempfile::tempdir().unwrap();
+    let fixture = fixture_with(BUSYBOX, kept);
+    let spec = SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    let id = sandbox.id().clone();
+    output(&*sandbox, "echo here > file").await;
+    fixture.runtime.stop(&id).await.unwrap();
+    let listed = fixture.runtime.list().await.unwrap();
+    assert_eq!(listed[0].state, SandboxState::Lost);
+    let again = fixture.runtime.attach(&id).await.unwrap();
+    assert_eq!(output(&*again, "cat file").await, "here");
+    again.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_sandbox_is_reaped_and_a_busy_one_is_not() {
+    let idle = |timeout| {
+        move |options: &mut DockerOptions| {
+            options.lifetime = Lifetime::KeptAlive {
+                idle_timeout: Some(timeout),
+            };
+        }
+    };
+    let busy = fixture_with(BUSYBOX, idle(Duration::from_secs(3600)));
+    drop(busy.sandbox().await);
+    assert_eq!(reap_until_owned_by_nobody(&busy).await, 0);
+    let listed = busy.runtime.list().await.unwrap();
+    busy.runtime.destroy(&listed[0].id).await.unwrap();
+    assert_eq!(busy.leftovers(), [""; 0]);
+
+    let lazy = fixture_with(BUSYBOX, idle(Duration::ZERO));
+    let sandbox = lazy.sandbox().await;
+    assert_eq!(lazy.runtime.reap().await.unwrap(), 0, "it has an owner");
+    drop(sandbox);
+    assert_eq!(reap_until_owned_by_nobody(&lazy).await, 1);
+    assert_eq!(lazy.leftovers(), [""; 0]);
+}
+
+/// Dropping a handle gives its lock up in the background; a second lock tells when.
+async fn reap_until_owned_by_nobody(fixture: &crate::fixture::Fixture) -> usize {
+    let kind = fixture.state.path().join("docker");
+    let lock = std::fs::read_dir(&kind)
+        .unwrap()
+        .flatten()
+        .find(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .map(|entry| std::fs::File::open(entry.path().join(".lock")).unwrap())
+        .unwrap();
+    let waited = tokio::task::spawn_blocking(move || lock.lock());
+    waited.await.unwrap().unwrap();
+    fixture.runtime.reap().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_left_is_removed_and_nobody_elses_is_dk_6() {
+    // Leaves without a word: its lock goes, its container stays.
+    let killed = fixture_with(BUSYBOX, kept);
+    let sandbox = killed.sandbox().await;
+    let id = sandbox.id().clone();
+    let record = killed.state.path().join("docker").join(id.as_str());
+    let record = record.join("sandbox.json");
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(
+        &record,
+        text.replace("\"kept_alive\":true", "\"kept_alive\":false"),
+    )
+    .unwrap();
+    drop(sandbox);
+    let other = fixture(BUSYBOX);
+    let beside = other.sandbox().await;
+    let stranger = format!("stranger-{id}");
+    other.docker(&["create", "--name", &stranger, BUSYBOX, "true"]);
+    assert_eq!(reap_until_owned_by_nobody(&killed).await, 1);
+    assert_eq!(killed.leftovers(), [""; 0]);
+    assert_eq!(output(&*beside, "echo unharmed").await, "unharmed");
+    other.docker(&["inspect", &stranger]);
+    other.docker(&["rm", &stranger]);
+    beside.close().await.unwrap();
+    assert_eq!(other.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_taken_by_a_stranger_is_told_and_left_alone_dk_6() {
+    let fixture = fixture(BUSYBOX);
+    let id = SandboxId::new(format!("taken-{}", std::process::id())).unwrap();
+    let name = format!("openhands-runtime-{id}");
+    fixture.docker(&["create", "--name", &name, BUSYBOX, "true"]);
+    let spec = SandboxSpec {
+        id: Some(id),
+        ..spec()
+    };
+    let error = fixture.runtime.create(spec).await.err().unwrap();
+    assert_eq!(error.class(), ErrorClass::Invalid);
+    assert!(error.to_string().contains("not ours"), "{error}");
+    assert_eq!(fixture.leftovers(), [""; 0]);
+    fixture.docker(&["rm", &name]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_future_that_is_dropped_half_way_leaves_nothing() {
+    let fixture = fixture(BUSYBOX);
+    let (spec, mut statuses) = spec_with_statuses();
+    {
+        let mut making = Box::pin(fixture.runtime.create(spec));
+        tokio::select! {
+            made = &mut making => panic!("made at once: {}", made.is_ok()),
+            () = told(&mut statuses, RuntimeStatus::RuntimeStarted) => {}
+        }
+    }
+    told(&mut statuses, RuntimeStatus::Stopped).await;
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_sandbox_stands_still_and_goes_on() {
+    let fixture = fixture(DEBIAN);
+    let sandbox = fixture.sandbox().await;
+    output(
+        &*sandbox,
+        "A=1; (while :; do date +%s%N > tick; done) & sleep 0.1",
+    )
+    .await;
+    sandbox.pause().await.unwrap();
+    sandbox.pause().await.unwrap();
+    let refused = sandbox.list_files(None).await.unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Busy);
+    let listed = fixture.runtime.list().await.unwrap();
+    assert_eq!(listed[0].state, SandboxState::Paused);
+    let again = fixture.runtime.attach(sandbox.id()).await.unwrap();
+    let refused = again.list_files(None).await.unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Busy);
+    sandbox.resume().await.unwrap();
+    sandbox.resume().await.unwrap();
+    assert_eq!(output(&*sandbox, "echo $A").await, "1");
+    sandbox.pause().await.unwrap();
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_is_destroyed_by_its_name_and_its_owner_is_told() {
+    let fixture = fixture(BUSYBOX);
+    let (spec, mut statuses) = spec_with_statuses();
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    fixture.runtime.destroy(sandbox.id()).await.unwrap();
+    told(&mut statuses, RuntimeStatus::RuntimeDisconnected).await;
+    let error = sandbox.list_files(None).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Disconnected);
+    let gone = fixture.runtime.destroy(sandbox.id()).await.unwrap_err();
+    assert_eq!(gone.class(), ErrorClass::NotFound);
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_and_labels_are_those_that_others_look_for() {
+    let fixture = fixture(BUSYBOX);
+    let id = SandboxId::new("named-by_us").unwrap();
+    let spec = SandboxSpec {
+        id: Some(id.clone()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec.clone()).await.unwrap();
+    let twice = fixture.runtime.create(spec).await.err().unwrap();
+    assert_eq!(twice.class(), ErrorClass::Invalid);
+    let format = "{{index .Config.Labels \"dev.zareba.sandbox\"}}";
+    let label = fixture.docker(&["inspect", "--format", format, &container(&*sandbox)]);
+    assert_eq!(label.trim(), id.as_str());
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}

@@ -1,0 +1,278 @@
+//! Sandboxes of another server of ours: each is a session there.
+
+mod link;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+use zareba_client::{Client, ClientError, CreateSession, PageQuery, Session, SessionState, Setup};
+use zareba_protocol::{RuntimeStatus, SessionId};
+use zareba_runtime::{
+    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, SandboxState,
+    SandboxSummary, Statuses, Support, Variables,
+};
+use zareba_wire::BoxFuture;
+
+use self::link::ZarebaLink;
+use crate::{
+    Farewell, VariableStore,
+    sandbox::{Condition, Parts, RemoteSandbox},
+};
+
+const NAME: &str = "remote";
+/// Sessions that are listed; more are not looked at.
+const LISTED_MAX: usize = 10_000;
+
+/// Sandboxes of another server of ours.
+#[derive(Clone, Debug)]
+pub struct ZarebaRuntime {
+    shared: Arc<Shared>,
+}
+
+/// What an operator says about another server of ours.
+#[derive(Clone, Debug)]
+pub struct ZarebaOptions {
+    /// The runtime that sessions have there; `None` is the server's own choice.
+    pub runtime: Option<String>,
+    /// How long an action may take in a sandbox that was found again.
+    pub action_timeout: Duration,
+    /// What becomes of a sandbox when its handle is dropped.
+    pub farewell: Farewell,
+    /// Where added variables go.
+    pub variables: VariableStore,
+}
+
+impl Default for ZarebaOptions {
+    fn default() -> Self {
+        Self {
+            runtime: None,
+            action_timeout: Duration::from_secs(120),
+            farewell: Farewell::Close,
+            variables: VariableStore::StartUpFile,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    options: ZarebaOptions,
+}
+
+impl ZarebaRuntime {
+    /// Uses the server of a client; nothing is sent yet.
+    pub fn new(client: Client, options: ZarebaOptions) -> Self {
+        Self {
+            shared: Arc::new(Shared { client, options }),
+        }
+    }
+}
+
+impl Shared {
+    async fn create(&self, spec: SandboxSpec) -> Result<RemoteSandbox, RuntimeError> {
+        let timeout = spec.timeout;
+        let statuses = Statuses::new(spec.on_status.clone());
+        let new = self.wanted(spec)?;
+        let starting = "the server was asked for a session";
+        statuses.change(RuntimeStatus::StartingRuntime, starting);
+        let session = self.client.create_session(new).await.map_err(started_not)?;
+        let id = sandbox_id(&session.id)?;
+        let farewell = self.options.farewell;
+        let sandbox = self.handle(id, &session, timeout, farewell, statuses);
+        sandbox.begin().await
+    }
+
+    fn wanted(&self, spec: SandboxSpec) -> Result<CreateSession, RuntimeError> {
+        let variables = Variables::new(spec.environment)?;
+        let id = spec.id.map(|id| SessionId::new(id.as_str())).transpose();
+        let id = id.map_err(|error| RuntimeError::Invalid {
+            message: error.to_string(),
+        })?;
+        let workspace = spec
+            .workspace
+            .map(|path| path.into_os_string().into_string());
+        let workspace = workspace.transpose().map_err(|_| RuntimeError::Invalid {
+            message: "the path of the workspace is not UTF-8".to_owned(),
+        })?;
+        let pairs = variables.iter();
+        Ok(CreateSession {
+            id,
+            runtime: self.options.runtime.clone(),
+            image: spec.image,
+            workspace,
+            environment: pairs
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            no_change_timeout: Some(spec.no_change_timeout.into()),
+            timeout: Some(spec.timeout.into()),
+            // Whoever uses this sandbox sets it up.
+            setup: Setup::Nothing,
+            ..CreateSession::default()
+        })
+    }
+
+    fn handle(
+        &self,
+        id: SandboxId,
+        session: &Session,
+        timeout: Duration,
+        farewell: Farewell,
+        statuses: Statuses,
+    ) -> RemoteSandbox {
+        RemoteSandbox::new(Parts {
+            id,
+            runtime: NAME,
+            workspace: session.workspace.clone().into(),
+            timeout,
+            variables: self.options.variables,
+            farewell,
+            statuses,
+            link: Box::new(ZarebaLink::new(self.client.clone(), session.id.clone())),
+        })
+    }
+
+    async fn attach(&self, id: SandboxId) -> Result<RemoteSandbox, RuntimeError> {
+        let session = self.find(&id).await?;
+        let condition = match session.state {
+            SessionState::Starting | SessionState::Ready => Condition::Awake,
+            SessionState::Paused => Condition::Asleep,
+            SessionState::Failed | SessionState::Lost | SessionState::Closed => {
+                return Err(RuntimeError::NotFound { sandbox: id });
+            }
+        };
+        let (timeout, statuses) = (self.options.action_timeout, Statuses::new(None));
+        let sandbox = self.handle(id, &session, timeout, Farewell::Leave, statuses);
+        sandbox.take_up(condition).await
+    }
+
+    async fn find(&self, id: &SandboxId) -> Result<Session, RuntimeError> {
+        let missing = || RuntimeError::NotFound {
+            sandbox: id.clone(),
+        };
+        let name = SessionId::new(id.as_str()).map_err(|_| missing())?;
+        match self.client.session(&name).await {
+            Err(error) if Client::is_missing(&error) => Err(missing()),
+            result => result.map_err(asked_not),
+        }
+    }
+
+    async fn destroy(&self, id: SandboxId) -> Result<(), RuntimeError> {
+        let session = self.find(&id).await?;
+        if session.state == SessionState::Closed {
+            return Err(RuntimeError::NotFound { sandbox: id });
+        }
+        let ended = self.client.delete_session(&session.id).await;
+        ended.map_err(asked_not)
+    }
+
+    async fn list(&self) -> Result<Vec<SandboxSummary>, RuntimeError> {
+        let mut found = Vec::new();
+        let mut page = PageQuery::default();
+        while found.len() < LISTED_MAX {
+            let sessions = self.client.sessions(&page).await.map_err(asked_not)?;
+            found.extend(sessions.sessions.into_iter().filter_map(summary));
+            match sessions.next {
+                Some(next) => page.after = Some(next),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn summary(session: Session) -> Option<SandboxSummary> {
+    let state = match session.state {
+        SessionState::Starting | SessionState::Ready => SandboxState::Running,
+        SessionState::Paused => SandboxState::Paused,
+        SessionState::Failed | SessionState::Lost => SandboxState::Lost,
+        SessionState::Closed => return None,
+    };
+    Some(SandboxSummary {
+        id: SandboxId::new(session.id.as_str())?,
+        runtime: NAME,
+        state,
+        image: session.image,
+        created: session.created.into(),
+    })
+}
+
+impl Runtime for ZarebaRuntime {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    /// What the other server's runtime cannot do it says when it is asked.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            isolation: Isolation::Remote,
+            pause: Support::Yes,
+            checkpoint: Support::No,
+            attach: Support::Yes,
+        }
+    }
+
+    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            let (sender, created) = oneshot::channel();
+            // In a task of its own: when nobody waits any more, what was made is ended.
+            tokio::spawn(async move {
+                if let Err(Ok(unwanted)) = sender.send(shared.create(spec).await) {
+                    unwanted.end().await;
+                }
+            });
+            match created.await {
+                Ok(sandbox) => Ok(Arc::new(sandbox?) as Arc<dyn Sandbox>),
+                Err(error) => Err(RuntimeError::Start {
+                    runtime: NAME,
+                    source: Box::new(error),
+                }),
+            }
+        })
+    }
+
+    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        let sandbox = sandbox.clone();
+        Box::pin(async move {
+            let attached = self.shared.attach(sandbox).await?;
+            Ok(Arc::new(attached) as Arc<dyn Sandbox>)
+        })
+    }
+
+    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.shared.destroy(sandbox.clone()))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
+        Box::pin(self.shared.list())
+    }
+}
+
+fn sandbox_id(session: &SessionId) -> Result<SandboxId, RuntimeError> {
+    SandboxId::new(session.as_str()).ok_or_else(|| RuntimeError::Invalid {
+        message: format!("the session `{session}` cannot name a sandbox"),
+    })
+}
+
+fn started_not(error: ClientError) -> RuntimeError {
+    use zareba_protocol::ErrorClass::{Invalid, Unsupported};
+    match error.class() {
+        Invalid | Unsupported => RuntimeError::Invalid {
+            message: format!("the server makes no such session: {error}"),
+        },
+        _ => RuntimeError::Start {
+            runtime: NAME,
+            source: Box::new(error),
+        },
+    }
+}
+
+fn asked_not(error: ClientError) -> RuntimeError {
+    match error {
+        ClientError::Timeout { waited } => RuntimeError::Timeout { waited },
+        error => RuntimeError::Internal {
+            deed: "ask the server for its sandboxes",
+            source: Box::new(error),
+        },
+    }
+}

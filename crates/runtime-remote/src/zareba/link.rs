@@ -1,0 +1,229 @@
+//! One session of another server of ours.
+
+use std::{cmp::Ordering, path::Path};
+
+use zareba_client::{
+    ArchiveFormat as PackedAs, Client, ClientError, ErrorCode, FileEntry, FileKind, ListFilesQuery,
+    SessionState,
+};
+use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent, SessionId};
+use zareba_wire::{ArchiveFormat, BoxFuture, ByteStream, Download, Upload, UploadTreatment};
+
+use crate::link::{Link, LinkError, Sent};
+
+/// Names of one directory that are told; more are not looked at.
+const NAMES_MAX: usize = 100_000;
+
+/// The way to one session.
+pub(super) struct ZarebaLink {
+    client: Client,
+    session: SessionId,
+}
+
+impl ZarebaLink {
+    pub(super) fn new(client: Client, session: SessionId) -> Self {
+        Self { client, session }
+    }
+
+    /// Under a name, so that it runs once however often it must be asked for.
+    async fn run(&self, mut action: ActionEvent) -> Result<ObservationEvent, LinkError> {
+        let name = action.once.take();
+        let name = name.unwrap_or_else(|| format!("remote-{:032x}", rand::random::<u128>()));
+        Ok(self.client.run_named(&self.session, action, &name).await?)
+    }
+
+    /// Waits for the session's events, and looks at it after each.
+    async fn wait(&self) -> Result<(), LinkError> {
+        let mut session = self.client.session(&self.session).await?;
+        let mut events = self.client.event_stream(&self.session, session.next_event);
+        while session.state == SessionState::Starting {
+            events.next().await?;
+            session = self.client.session(&self.session).await?;
+        }
+        match session.state {
+            SessionState::Ready | SessionState::Paused => Ok(()),
+            _ => Err(LinkError::Nonsense {
+                problem: format!("the session did not start: {}", session.message),
+            }),
+        }
+    }
+
+    async fn names(&self, path: Option<String>) -> Result<Vec<String>, LinkError> {
+        let mut entries = Vec::new();
+        let mut page = ListFilesQuery {
+            path: path.clone(),
+            ..ListFilesQuery::default()
+        };
+        while entries.len() < NAMES_MAX {
+            let found = match self.client.list_files(&self.session, &page).await {
+                Err(error) if is_no_directory(&error) => return Ok(Vec::new()),
+                result => result?,
+            };
+            entries.extend(found.entries);
+            match found.next {
+                Some(next) => page.after = Some(next),
+                None => break,
+            }
+        }
+        let mut names = Vec::with_capacity(entries.len());
+        for entry in entries {
+            names.extend(self.shown(path.as_deref(), entry).await?);
+        }
+        names.sort_by(in_order);
+        Ok(names.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// What a link leads to decides what it counts as; one that leads nowhere is left out.
+    async fn shown(
+        &self,
+        directory: Option<&str>,
+        entry: FileEntry,
+    ) -> Result<Option<(FileKind, String)>, LinkError> {
+        let mut kind = entry.status.kind;
+        if kind == FileKind::Link {
+            let path = match directory {
+                Some(directory) => format!("{directory}/{}", entry.name),
+                None => entry.name.clone(),
+            };
+            match self.client.file_status(&self.session, &path).await {
+                Ok(status) => kind = status.kind,
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(match kind {
+            FileKind::Directory => (kind, format!("{}/", entry.name)),
+            _ => (FileKind::File, entry.name),
+        }))
+    }
+
+    async fn store(&self, upload: Upload, content: ByteStream) -> Result<(), LinkError> {
+        let destination = text_of(&upload.destination)?;
+        match upload.treatment {
+            UploadTreatment::Unpack => {
+                let format = if upload.file_name.ends_with(".zip") {
+                    PackedAs::Zip
+                } else {
+                    PackedAs::Tar
+                };
+                let unpacked =
+                    self.client
+                        .unpack_files(&self.session, destination, format, content);
+                Ok(unpacked.await?)
+            }
+            UploadTreatment::Store => {
+                let path = format!("{destination}/{}", upload.file_name);
+                let written = self.client.write_file(&self.session, &path, content);
+                Ok(written.await.map(drop)?)
+            }
+        }
+    }
+
+    async fn pack(&self, download: Download) -> Result<ByteStream, LinkError> {
+        let path = text_of(&download.path)?;
+        let format = match download.format {
+            ArchiveFormat::Tar => PackedAs::Tar,
+            ArchiveFormat::Zip => PackedAs::Zip,
+        };
+        Ok(self.client.pack_files(&self.session, path, format).await?)
+    }
+}
+
+impl Link for ZarebaLink {
+    fn execute(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, LinkError>> {
+        Box::pin(self.run(action))
+    }
+
+    fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, LinkError>> {
+        Box::pin(self.names(path))
+    }
+
+    fn upload(&self, upload: Upload, content: ByteStream) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(self.store(upload, content))
+    }
+
+    fn download(&self, download: Download) -> BoxFuture<'_, Result<ByteStream, LinkError>> {
+        Box::pin(self.pack(download))
+    }
+
+    fn archives(&self) -> ArchiveFormat {
+        ArchiveFormat::Tar
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(self.wait())
+    }
+
+    fn pause(&self) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async { Ok(self.client.pause_session(&self.session).await.map(drop)?) })
+    }
+
+    fn resume(&self) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async { Ok(self.client.resume_session(&self.session).await.map(drop)?) })
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async {
+            match self.client.delete_session(&self.session).await {
+                Err(error) if Client::is_missing(&error) => Ok(()),
+                result => Ok(result?),
+            }
+        })
+    }
+}
+
+impl From<ClientError> for LinkError {
+    fn from(error: ClientError) -> Self {
+        let class = error.class();
+        match error {
+            ClientError::Timeout { waited } => Self::Timeout { waited },
+            ClientError::Unreachable {
+                place,
+                sent,
+                source,
+            } => Self::Unreachable {
+                place,
+                sent: match sent {
+                    zareba_client::Sent::No => Sent::No,
+                    zareba_client::Sent::Perhaps => Sent::Perhaps,
+                },
+                source,
+            },
+            ClientError::Refused {
+                status, message, ..
+            } => Self::Refused {
+                status,
+                class,
+                detail: message,
+            },
+            error if class == ErrorClass::Invalid => Self::Invalid {
+                problem: error.to_string(),
+            },
+            error => Self::Nonsense {
+                problem: error.to_string(),
+            },
+        }
+    }
+}
+
+/// What is no directory has no names.
+fn is_no_directory(error: &ClientError) -> bool {
+    matches!(
+        error.code(),
+        Some(ErrorCode::NotFound | ErrorCode::NotADirectory)
+    )
+}
+
+/// Directories first, each group by name without regard to case.
+fn in_order(one: &(FileKind, String), other: &(FileKind, String)) -> Ordering {
+    let key = |(kind, name): &(FileKind, String)| {
+        let name = name.to_lowercase();
+        (*kind != FileKind::Directory, name)
+    };
+    key(one).cmp(&key(other))
+}
+
+fn text_of(path: &Path) -> Result<&str, LinkError> {
+    path.to_str().ok_or_else(|| LinkError::Invalid {
+        problem: format!("the path `{}` is not UTF-8", path.display()),
+    })
+}

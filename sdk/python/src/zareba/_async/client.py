@@ -1,0 +1,165 @@
+"""The connection to a server."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple, Type
+
+import httpx
+
+from .. import _blobs, _calls, _find, _http, _place, models
+from .._calls import Call
+from .._tries import Tries
+from .._wait import AsyncLock, async_beside, async_pause
+from ..errors import DisconnectedError, ZarebaError
+
+Body = Callable[[], AsyncIterator[bytes]]
+
+
+class AsyncClient:
+    """A server, and the key to it.
+
+    Without an address it is the one that `ZAREBA_URL` and `ZAREBA_API_KEY` name, else one of this
+    user that runs already, else a private one that is started when it is first needed and ends
+    with this process.
+    """
+
+    def __init__(self, url: Optional[str] = None, key: Optional[str] = None) -> None:
+        self._place = _place.checked(url, key) if url else None
+        self._is_named = url is not None
+        self._is_stale = False
+        self._http: Optional[httpx.AsyncClient] = None
+        self._opening = AsyncLock()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._place.url!r})" if self._place else "AsyncClient()"
+
+    async def close(self) -> None:
+        """Closes the connections. Sandboxes go on."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def health(self) -> models.Health:
+        """Whether the server answers at all."""
+        return await self.ask(_calls.call("health"), models.Health)
+
+    async def status(self) -> models.ServerStatus:
+        """How the server is."""
+        return await self.ask(_calls.call("status"), models.ServerStatus)
+
+    async def runtimes(self) -> List[models.RuntimeDescription]:
+        """Where sandboxes can run, and what each of these can promise."""
+        page = await self.ask(_calls.call("list_runtimes"), models.RuntimePage)
+        return page.runtimes
+
+    async def limits(self) -> models.Limits:
+        """What may be asked for at most."""
+        return await self.ask(_calls.call("limits"), models.Limits)
+
+    async def ask(self, call: Call, kind: Type[_http.Document]) -> _http.Document:
+        """Sends a request whose answer is a document of one kind."""
+        response = await self.send(call)
+        return _http.parse(kind, response.content)
+
+    async def send(self, call: Call, body: Optional[Body] = None) -> httpx.Response:
+        """Sends a request until it is answered, as often as that is harmless."""
+        tries = Tries(call)
+        while True:
+            try:
+                return await self._send_once(call, body)
+            except ZarebaError as error:
+                error.in_doubt = tries.in_doubt
+                wait = tries.wait_after(error)
+                if wait is None:
+                    raise
+            await async_pause(wait)
+
+    async def open(self, call: Call) -> httpx.Response:
+        """Sends a request, once, and returns its answer before the body has come.
+
+        Whoever asked has to close it.
+        """
+        http, place = await self._connection()
+        request = _request(http, call, None)
+        request.extensions["timeout"]["read"] = _http.STREAM_SILENCE_MAX
+        try:
+            response = await http.send(request, stream=True)
+            if not response.is_success:
+                await response.aread()
+                raise _http.refusal(response)
+            return response
+        except httpx.HTTPError as error:
+            raise _http.failure(place, error) from error
+
+    async def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
+        """Runs an action and returns its observation."""
+        response = await self.send(_calls.run_action(session, action).asking(wait=True))
+        while response.status_code == httpx.codes.ACCEPTED:
+            # The wait got too long for one request.
+            accepted = _http.parse(models.ActionAccepted, response.content)
+            response = await self.send(_calls.observation(session, accepted.action, 60.0))
+        return await self.observation(session, response)
+
+    async def observation(self, session: str, response: httpx.Response) -> Dict[str, Any]:
+        """The observation in an answer, with all of its parts."""
+        observation: Dict[str, Any] = _http.parse_object(response.content)
+        await self.put_back(session, observation.get("id"), observation)
+        return observation
+
+    async def put_back(self, session: str, event: Any, document: Dict[str, Any]) -> None:
+        """Puts back the parts of an event that the server keeps apart."""
+        for reference, put in _blobs.references(document):
+            call = _calls.call("get_blob", session=session, digest=reference.digest)
+            response = await self.send(call.asking(event=event).within(_calls.LONG))
+            put(reference.value(response.content))
+
+    async def _send_once(self, call: Call, body: Optional[Body]) -> httpx.Response:
+        http, place = await self._connection()
+        try:
+            response = await http.send(_request(http, call, body))
+        except httpx.HTTPError as error:
+            failed = _http.failure(place, error)
+            # A server that was found and not named may be elsewhere by now.
+            self._is_stale = isinstance(failed, DisconnectedError) and not self._is_named
+            raise failed from error
+        if not response.is_success:
+            raise _http.refusal(response)
+        return response
+
+    async def _connection(self) -> Tuple[httpx.AsyncClient, _place.Place]:
+        async with self._opening:
+            if self._place is None or self._is_stale:
+                found = await async_beside(_find.find)
+                if found != self._place:
+                    # The old one may be in use, and is closed by whoever uses it last.
+                    self._place, self._http = found, None
+                self._is_stale = False
+            if self._http is None:
+                transport = None
+                if self._place.socket is not None:
+                    transport = httpx.AsyncHTTPTransport(**_http.transport_options(self._place))
+                self._http = httpx.AsyncClient(transport=transport, **_http.options(self._place))
+            return self._http, self._place
+
+
+def _request(http: httpx.AsyncClient, call: Call, body: Optional[Body]) -> httpx.Request:
+    return http.build_request(
+        call.method,
+        call.path,
+        params=call.query,
+        headers=call.headers,
+        content=call.content if body is None else body(),
+        timeout=_http.within(call.deadline),
+    )

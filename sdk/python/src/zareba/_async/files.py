@@ -1,0 +1,271 @@
+"""The files of a sandbox, as bytes and text."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, AsyncIterator, List, Optional, Type, Union
+
+import httpx
+
+from .. import _archive, _calls, _http, models
+from .._calls import Call
+from .._wait import async_beside
+from ..errors import DisconnectedError, NotFoundError
+from .client import AsyncClient, Body
+from .messages import AsyncMessages
+
+_BYTES = "application/octet-stream"
+LocalPath = Union[str, "os.PathLike[str]"]
+
+
+class AsyncFiles:
+    """The files of a sandbox. Relative paths are meant from its workspace."""
+
+    def __init__(self, client: AsyncClient, session: str) -> None:
+        self._client = client
+        self._session = session
+
+    async def read(self, path: str, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The text in a file."""
+        return (await self.read_bytes(path)).decode(encoding, errors)
+
+    async def read_bytes(self, path: str, *, start: int = 0, length: Optional[int] = None) -> bytes:
+        """The bytes in a file, all of them or a part."""
+        if length == 0:
+            return b""
+        call = self._call("read_file").asking(path=path).within(_calls.LONG)
+        if start or length is not None:
+            last = "" if length is None else start + length - 1
+            call = call.saying("range", f"bytes={start}-{last}")
+        return (await self._client.send(call)).content
+
+    async def stream(self, path: str) -> AsyncIterator[bytes]:
+        """The bytes in a file, piece by piece, for files that are too large to hold."""
+        async for piece in self._pieces(self._call("read_file").asking(path=path)):
+            yield piece
+
+    async def write(
+        self,
+        path: str,
+        content: Union[str, bytes],
+        *,
+        mode: Optional[int] = None,
+        parents: bool = True,
+        if_version: Optional[str] = None,
+        exclusive: bool = False,
+    ) -> models.FileStatus:
+        """Writes a file, and returns what is there then. At any time it is the old or the new one.
+
+        `mode` are its permissions, such as 0o755. Missing directories are made unless `parents` is
+        false. With `if_version` it is written only if it still has that version, with `exclusive`
+        only if it is not there; otherwise :class:`zareba.BusyError` is raised.
+        """
+        data = content.encode() if isinstance(content, str) else content
+        call = self._write(path, mode, parents).saying("if-match", _quoted(if_version))
+        if exclusive:
+            call = call.saying("if-none-match", "*")
+        elif if_version is None:
+            # Writing the same twice is writing it once.
+            call = call.repeated()
+        response = await self._client.send(call, _whole(data))
+        return _http.parse(models.FileStatus, response.content)
+
+    async def list(self, path: Optional[str] = None) -> List[models.FileEntry]:
+        """What is in a directory, sorted by name; the workspace when none is named."""
+        found: List[models.FileEntry] = []
+        after: Optional[str] = None
+        while True:
+            call = self._call("list_files").asking(path=path, after=after)
+            page = await self._client.ask(call, models.FilePage)
+            found += page.entries
+            after = page.next
+            if after is None:
+                return found
+
+    async def stat(
+        self, path: str, *, follow: bool = True, digest: bool = False
+    ) -> models.FileStatus:
+        """What is at a path: at the end of a link, unless `follow` is false."""
+        call = self._call("get_file_status").asking(path=path)
+        call = call.asking(follow=follow, digest="sha256" if digest else None)
+        return await self._client.ask(call.within(_calls.LONG), models.FileStatus)
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is something at a path; a link that leads nowhere is nothing."""
+        try:
+            await self.stat(path)
+        except NotFoundError:
+            return False
+        return True
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Removes a file, or a directory with all that is in it. A link goes itself."""
+        call = self._call("remove_file").asking(path=path, recursive=recursive)
+        try:
+            await self._client.send(call.repeated().within(_calls.LONG))
+        except NotFoundError as error:
+            # Gone is gone, if that may have been our own doing.
+            if not error.in_doubt:
+                raise
+
+    async def make_dir(
+        self, path: str, *, parents: bool = True, mode: Optional[int] = None
+    ) -> models.FileStatus:
+        """Makes a directory. With `parents` it is no error that it is there."""
+        wanted = models.CreateDirectory(path=path, parents=parents, mode=_octal(mode))
+        call = self._call("create_directory").carrying(wanted)
+        return await self._client.ask(call.repeated() if parents else call, models.FileStatus)
+
+    async def rename(self, path: str, to: str, *, replace: bool = False) -> None:
+        """Gives something another name; what has that name is replaced only if that is wanted."""
+        wanted = models.RenameFile(**{"from": path}, to=to, replace=replace)
+        await self._client.send(self._call("rename_file").carrying(wanted))
+
+    async def upload(self, local: LocalPath, path: Optional[str] = None) -> None:
+        """Copies a file, or what is in a directory, from this machine into the sandbox.
+
+        Without a path it goes into the workspace under the same name.
+        """
+        source = Path(local)
+        target = path if path is not None else source.resolve().name
+        if not source.is_dir():
+            mode = source.stat().st_mode & 0o777
+            call = self._write(target, mode, parents=True).repeated()
+            await self._client.send(call.within(_calls.ACTION_TIMEOUT), _of_file(source))
+            return
+        await self.make_dir(target)
+        packed = await async_beside(lambda: _archive.pack(source))
+        with packed:
+            call = self._call("unpack_files").asking(path=target, format="tar")
+            call = call.saying("content-type", _BYTES).repeated().within(_calls.ACTION_TIMEOUT)
+            await self._client.send(call, _of_open(packed))
+
+    async def download(self, path: str, local: LocalPath) -> Path:
+        """Copies a file, or what is in a directory, to a path of this machine."""
+        target = Path(local)
+        status = await self.stat(path)
+        if status.kind != models.FileKind.DIRECTORY:
+            await self._download_file(path, target)
+            return target
+        with _archive.spool() as packed:
+            call = self._call("pack_files").asking(path=path, format="tar")
+            async for piece in self._pieces(call):
+                packed.write(piece)
+            name = PurePosixPath(path).name
+            await async_beside(lambda: _archive.unpack(packed, name, target))
+        return target
+
+    def watch(self, path: Optional[str] = None, *, recursive: bool = True) -> AsyncWatch:
+        """Tells of changes in a directory; to be used as a context manager and iterated over."""
+        call = self._call("watch_files").asking(path=path, recursive=recursive)
+        return AsyncWatch(AsyncMessages(self._client, call))
+
+    async def _download_file(self, path: str, target: Path) -> None:
+        """Through a file beside the target, which is the old or the new one at any time."""
+        beside = target.with_name(f".{target.name}.zareba-{os.getpid()}")
+        try:
+            with open(beside, "xb") as file:
+                async for piece in self._pieces(self._call("read_file").asking(path=path)):
+                    file.write(piece)
+            os.replace(beside, target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+    async def _pieces(self, call: Call) -> AsyncIterator[bytes]:
+        response = await self._client.open(call)
+        try:
+            async for piece in response.aiter_bytes():
+                yield piece
+        except httpx.HTTPError as error:
+            raise DisconnectedError(
+                f"the file did not arrive whole: {error}", code="disconnected"
+            ) from error
+        finally:
+            await response.aclose()
+
+    def _call(self, operation: str) -> Call:
+        return _calls.call(operation, session=self._session)
+
+    def _write(self, path: str, mode: Optional[int], parents: bool) -> Call:
+        call = self._call("write_file").asking(path=path, mode=_octal(mode), parents=parents)
+        return call.saying("content-type", _BYTES).within(_calls.LONG)
+
+
+class AsyncWatch:
+    """Changes in a directory as they come, from the moment in which the context is entered."""
+
+    def __init__(self, messages: AsyncMessages) -> None:
+        self._messages = messages
+        self._is_over = False
+
+    async def __aenter__(self) -> AsyncWatch:
+        # The first message says that nothing is missed from now on.
+        await self._messages.next()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    def __aiter__(self) -> AsyncWatch:
+        return self
+
+    async def __anext__(self) -> models.FileChange:
+        if self._is_over:
+            raise StopAsyncIteration
+        message = await self._messages.next()
+        if message.kind == "ready":
+            message = await self._messages.next()
+        change = _http.parse(models.FileChange, message.data.encode())
+        self._is_over = change.change == models.ChangeKind.GONE
+        return change
+
+    async def close(self) -> None:
+        """Stops watching."""
+        self._is_over = True
+        await self._messages.close()
+
+
+def _quoted(tag: Optional[str]) -> Optional[str]:
+    return None if tag is None else f'"{tag}"'
+
+
+def _octal(mode: Optional[int]) -> Optional[str]:
+    return None if mode is None else format(mode, "o")
+
+
+def _whole(data: bytes) -> Body:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield data
+
+    return pieces
+
+
+def _of_file(path: Path) -> Body:
+    async def pieces() -> AsyncIterator[bytes]:
+        with open(path, "rb") as file:
+            async for piece in _of_open(file)():
+                yield piece
+
+    return pieces
+
+
+def _of_open(file: IO[bytes]) -> Body:
+    """The content of a file from its beginning, however often it is asked for."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        file.seek(0)
+        while True:
+            piece = await async_beside(lambda: file.read(_http.PIECE_BYTES))
+            if not piece:
+                return
+            yield piece
+
+    return pieces

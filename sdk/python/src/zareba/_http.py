@@ -1,0 +1,100 @@
+"""What both clients have in common of HTTP: addresses, time, and what an exception means."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Type, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from . import errors
+from ._place import Place
+
+VERSION = "0.1.0"
+CONNECT_TIMEOUT = 10.0
+STREAM_SILENCE_MAX = 90.0
+"""Seconds without a byte on a stream; the server fills silence more often than that."""
+PIECE_BYTES = 256 * 1024
+"""How much of a file is read and sent at a time."""
+_CONNECTIONS_MAX = 200
+
+Document = TypeVar("Document", bound=BaseModel)
+
+
+def options(place: Place) -> Dict[str, Any]:
+    """How to make an HTTP client for a place, beside its transport."""
+    headers = {"user-agent": f"zareba-python/{VERSION}"}
+    if place.key:
+        headers["authorization"] = f"Bearer {place.key}"
+    return {
+        "base_url": place.base_url,
+        "headers": headers,
+        "trust_env": not place.is_local,
+        "follow_redirects": False,
+    }
+
+
+def transport_options(place: Place) -> Dict[str, Any]:
+    """How to make its transport, when that is a socket in the file system."""
+    limits = httpx.Limits(max_connections=_CONNECTIONS_MAX, max_keepalive_connections=20)
+    return {"uds": place.socket, "limits": limits}
+
+
+def within(seconds: float) -> httpx.Timeout:
+    """Time for an answer to come."""
+    return httpx.Timeout(seconds, connect=min(CONNECT_TIMEOUT, seconds), pool=seconds)
+
+
+def failure(place: Place, error: httpx.HTTPError) -> errors.ZarebaError:
+    """The error that an exception of the HTTP library stands for."""
+    reason = str(error) or type(error).__name__
+    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
+        return errors.DisconnectedError(
+            f"the server at `{place.url}` cannot be reached: {reason}",
+            code="disconnected",
+            hint="is it running, and is this the right address?",
+        )
+    if isinstance(error, httpx.TimeoutException):
+        return errors.TimedOutError(
+            f"the server at `{place.url}` did not answer in time",
+            code="timeout",
+            may_have_happened=True,
+        )
+    return errors.DisconnectedError(
+        f"the connection to the server at `{place.url}` broke: {reason}",
+        code="disconnected",
+        may_have_happened=True,
+    )
+
+
+def refusal(response: httpx.Response) -> errors.ZarebaError:
+    """The error that an answer which was read whole stands for."""
+    request_id = response.headers.get("x-request-id")
+    return errors.refusal(response.status_code, response.content, request_id)
+
+
+def parse(kind: Type[Document], content: bytes) -> Document:
+    """An answer as a document of one kind."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        raise nonsense(str(error)) from error
+
+
+def parse_object(content: bytes) -> Dict[str, Any]:
+    """An answer as any JSON object."""
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise nonsense(str(error)) from error
+    if not isinstance(value, dict):
+        raise nonsense("it is no JSON object")
+    return value
+
+
+def nonsense(problem: str) -> errors.InternalError:
+    """The error of an answer that is not what the API says."""
+    return errors.InternalError(
+        f"the server's answer makes no sense: {problem}", code="internal", may_have_happened=True
+    )

@@ -1,0 +1,99 @@
+"""Where the server is: named, running already on this machine, or to be started."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Optional
+from urllib.parse import urlsplit
+
+from .errors import InvalidError
+
+UNIX = "unix:"
+"""In front of the path of a socket, where other servers have a URL."""
+_CONNECT_TIMEOUT = 2.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server's address and the key to it."""
+
+    url: str
+    key: Optional[str] = field(default=None, repr=False)
+
+    @property
+    def socket(self) -> Optional[str]:
+        """The path of the socket, of a server that has one instead of a port."""
+        return self.url[len(UNIX) :] if self.url.startswith(UNIX) else None
+
+    @property
+    def base_url(self) -> str:
+        """What requests begin with."""
+        return "http://localhost" if self.socket else self.url.rstrip("/")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, so that no proxy is on the way."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host in ("localhost", "127.0.0.1", "::1")
+
+
+def checked(url: str, key: Optional[str]) -> Place:
+    """A place that somebody has named."""
+    if not url.startswith((UNIX, "http://", "https://")):
+        raise InvalidError(
+            f"`{url}` is no address of a server",
+            code="invalid",
+            hint="use `http://…`, `https://…` or `unix:` and a path",
+        )
+    return Place(url, key or None)
+
+
+def named(environment: Mapping[str, str]) -> Optional[Place]:
+    """The server that `ZAREBA_URL` names, if it does."""
+    url = environment.get("ZAREBA_URL")
+    return checked(url, environment.get("ZAREBA_API_KEY")) if url else None
+
+
+def running(environment: Mapping[str, str]) -> Optional[Place]:
+    """The server of this user's state directory, if one answers there."""
+    directory = state_directory(environment)
+    try:
+        told = json.loads((directory / "server.json").read_text())
+        key = (directory / "admin.key").read_text().strip()
+        place = checked(str(told["url"]), key)
+    except (OSError, ValueError, KeyError, TypeError, InvalidError):
+        # None was started, it was another user's, or it did not end in order.
+        return None
+    return place if _listens(place) else None
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """Where a server of this user keeps its state, by the same rules as the program."""
+    given = environment.get("ZAREBA_STATE_DIRECTORY")
+    if given:
+        return Path(given)
+    if os.geteuid() == 0:
+        return Path("/var/lib/zareba")
+    state_home, home = environment.get("XDG_STATE_HOME", ""), environment.get("HOME")
+    if os.path.isabs(state_home):
+        return Path(state_home) / "zareba"
+    return Path(home) / ".local/state/zareba" if home else Path(f"/tmp/zareba-{os.geteuid()}")
+
+
+def _listens(place: Place) -> bool:
+    try:
+        if place.socket is not None:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(_CONNECT_TIMEOUT)
+                connection.connect(place.socket)
+            return True
+        parts = urlsplit(place.base_url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with socket.create_connection((parts.hostname or "", port), _CONNECT_TIMEOUT):
+            return True
+    except OSError:
+        return False

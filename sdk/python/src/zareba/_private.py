@@ -1,0 +1,144 @@
+"""A server of our own, for a program that names none: it ends with this process, however that ends.
+
+Between us and the server stands a guardian (:mod:`zareba._guardian`), because a process that is
+killed can clean up nothing itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import List, Mapping, Optional
+
+from . import _guardian
+from ._place import UNIX, Place
+from .errors import DisconnectedError, UnsupportedError
+
+_SOCKET_PATH_MAX = 100
+"""Bytes of a socket's path; the system takes a few more."""
+_END_TIMEOUT = 60.0
+_SHOWN_MAX = 2000
+
+_lock = threading.Lock()
+_server: Optional[PrivateServer] = None
+
+
+class PrivateServer:
+    """A server that nobody else knows of."""
+
+    def __init__(self, program: str) -> None:
+        self.directory = _directory()
+        held, self._lifeline = os.pipe()
+        ready, told = os.pipe()
+        arguments = (program, self.directory, held, told)
+        try:
+            self._guardian = subprocess.Popen(
+                # Isolated: nothing in the current directory or the environment may be imported.
+                [sys.executable, "-I", "-S", _guardian.__file__, *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(held, told),
+                start_new_session=True,
+            )
+        finally:
+            os.close(held)
+            os.close(told)
+        with os.fdopen(ready, "rb") as answer:
+            if answer.read(1) != b"r":
+                raise self._start_failure(program)
+        key = Path(self.directory, "admin.key").read_text().strip()
+        self.place = Place(f"{UNIX}{self.directory}/socket", key)
+
+    def is_alive(self) -> bool:
+        """Whether it may still answer."""
+        return self._guardian.poll() is None and Path(self.directory, "socket").exists()
+
+    def end(self) -> None:
+        """Closes its sandboxes, ends it and removes what it kept. Twice is no error."""
+        self.let_go()
+        try:
+            self._guardian.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            # It goes on without us, and still has only one thing to do.
+            return
+
+    def let_go(self) -> None:
+        """Closes our end of the pipe; the guardian does the rest."""
+        lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)
+
+    def _start_failure(self, program: str) -> DisconnectedError:
+        try:
+            said = Path(self.directory, "server.log").read_text(errors="replace")
+        except OSError:
+            said = ""
+        self.end()
+        return DisconnectedError(
+            f"`{program} serve` did not start: {said.strip()[-_SHOWN_MAX:]}",
+            code="disconnected",
+            hint="`zareba doctor` tells what this machine lacks",
+        )
+
+
+def server(environment: Mapping[str, str]) -> Place:
+    """The private server of this process, started when there is none."""
+    global _server
+    with _lock:
+        if _server is None or not _server.is_alive():
+            if _server is not None:
+                _server.end()
+            _server = PrivateServer(program(environment))
+        return _server.place
+
+
+def program(environment: Mapping[str, str]) -> str:
+    """The program to start: named, brought along, or installed."""
+    candidates: List[str] = []
+    if environment.get("ZAREBA_BIN"):
+        candidates.append(environment["ZAREBA_BIN"])
+    else:
+        candidates.append(str(Path(__file__).parent / "_bin" / "zareba"))
+        installed = shutil.which("zareba", path=environment.get("PATH"))
+        candidates += [installed] if installed else []
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
+            return os.path.abspath(candidate)
+    raise UnsupportedError(
+        f"there is no server, and no program to start one: looked at {', '.join(candidates)}",
+        code="unsupported",
+        hint="name a server in ZAREBA_URL or the program in ZAREBA_BIN",
+    )
+
+
+def _directory() -> str:
+    """A directory of ours alone, whose name is short enough for a socket in it."""
+    made = tempfile.mkdtemp(prefix="zareba-")
+    if len(os.fsencode(made)) + len("/socket") <= _SOCKET_PATH_MAX:
+        return made
+    os.rmdir(made)
+    return tempfile.mkdtemp(prefix="zareba-", dir="/tmp")
+
+
+def _end() -> None:
+    if _server is not None:
+        _server.end()
+
+
+def _forget() -> None:
+    """In a child that was forked: the server is its parent's, and must not wait for both."""
+    global _server, _lock
+    _lock = threading.Lock()
+    if _server is not None:
+        _server.let_go()
+        _server = None
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_forget)

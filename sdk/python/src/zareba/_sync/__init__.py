@@ -1,0 +1,1 @@
+"""The client that blocks, made from :mod:`zareba._async`."""

@@ -1,0 +1,61 @@
+"""The few things that a client which blocks and one which does not do differently."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from typing import Any, Callable, Optional, TypeVar
+
+Outcome = TypeVar("Outcome")
+
+Lock = threading.Lock
+
+
+class AsyncLock:
+    """A lock that belongs to the event loop in which it is first used, not to where it was made."""
+
+    def __init__(self) -> None:
+        self._lock: Optional[asyncio.Lock] = None
+
+    async def __aenter__(self) -> None:
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+
+def pause(seconds: float) -> None:
+    """Waits."""
+    time.sleep(seconds)
+
+
+async def async_pause(seconds: float) -> None:
+    """Waits, while others go on."""
+    await asyncio.sleep(seconds)
+
+
+def beside(work: Callable[[], Outcome]) -> Outcome:
+    """Does work that blocks."""
+    return work()
+
+
+async def async_beside(work: Callable[[], Outcome]) -> Outcome:
+    """Does work that blocks, while others go on."""
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+def tell(listener: Callable[[str], Any], text: str) -> None:
+    """Calls whoever wants to know."""
+    listener(text)
+
+
+async def async_tell(listener: Callable[[str], Any], text: str) -> None:
+    """Calls whoever wants to know, and waits if it must be waited for."""
+    outcome = listener(text)
+    if inspect.isawaitable(outcome):
+        await outcome

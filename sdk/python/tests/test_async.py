@@ -1,0 +1,108 @@
+"""The client that does not block: the same, and beside each other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Awaitable, Callable, List
+
+import pytest
+
+from conftest import Server
+from zareba import AsyncClient, AsyncSandbox, NotFoundError
+
+
+def within(server: Server, test: Callable[[AsyncSandbox], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with AsyncClient(server.url, server.key) as client:
+            async with await AsyncSandbox.create(client=client) as sandbox:
+                await test(sandbox)
+
+    asyncio.run(run())
+
+
+def test_commands_run_beside_each_other(server: Server) -> None:
+    async def test(sandbox: AsyncSandbox) -> None:
+        begun = time.monotonic()
+        runs = (sandbox.run(f"sleep 1; echo {n}", shell=f"s{n}") for n in range(5))
+        assert [result.output for result in await asyncio.gather(*runs)] == list("01234")
+        assert time.monotonic() - begun < 4.5
+
+    within(server, test)
+
+
+def test_background_commands_are_watched_and_interrupted(server: Server) -> None:
+    async def test(sandbox: AsyncSandbox) -> None:
+        told: List[str] = []
+
+        async def tell(piece: str) -> None:
+            told.append(piece)
+
+        await sandbox.run("echo a; sleep 1; echo b", on_output=tell)
+        assert told == ["a", "b"]
+        command = await sandbox.start("echo first; sleep 600")
+        waiting = asyncio.ensure_future(command.wait())
+        async for piece in command.output():
+            assert piece == "first"
+            break
+        await command.interrupt()
+        assert (await waiting).exit_code == 130
+        shell = sandbox.shell("typed")
+        await shell.run("read word; echo got $word", timeout=0.3)
+        assert (await shell.send("yes", timeout=10)).output.endswith("got yes")
+
+    within(server, test)
+
+
+def test_files_go_both_ways(server: Server, tmp_path: Path) -> None:
+    async def test(sandbox: AsyncSandbox) -> None:
+        files = sandbox.files
+        await files.write("f", b"\x00\xff")
+        assert await files.read_bytes("f") == b"\x00\xff"
+        (tmp_path / "tree").mkdir()
+        (tmp_path / "tree" / "x").write_text("x")
+        await files.upload(tmp_path / "tree", "tree")
+        await files.upload(tmp_path / "tree" / "x", "y")
+        assert [entry.name for entry in await files.list()] == ["f", "tree", "y"]
+        await files.download("tree", tmp_path / "back")
+        assert (tmp_path / "back" / "x").read_text() == "x"
+        async with files.watch() as changes:
+            await files.write("seen", "s")
+            async for change in changes:
+                if change.path == "seen":
+                    break
+        with pytest.raises(NotFoundError):
+            await files.read("none")
+        await sandbox.edit("y", "x", "z")
+        assert await files.read("y") == "z"
+
+    within(server, test)
+
+
+def test_events_and_variables(server: Server) -> None:
+    async def test(sandbox: AsyncSandbox) -> None:
+        await sandbox.env.set(A="b c")
+        assert await sandbox.env.get("A") == "b c"
+        kinds = [event.kind async for event in sandbox.events(follow=False)]
+        assert kinds[0] == "note" and "observation" in kinds
+        await sandbox.close()
+        last = [event async for event in sandbox.events(from_=3)][-1]
+        assert last.payload["note"] == "closed"
+
+    within(server, test)
+
+
+def test_each_event_loop_has_a_client_of_its_own(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZAREBA_URL", server.url)
+    monkeypatch.setenv("ZAREBA_API_KEY", server.key)
+
+    async def once() -> str:
+        async with await AsyncSandbox.create() as sandbox:
+            output = (await sandbox.run("echo loop")).output
+        await sandbox.client.close()
+        return output
+
+    assert [asyncio.run(once()), asyncio.run(once())] == ["loop", "loop"]

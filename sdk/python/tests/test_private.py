@@ -1,0 +1,209 @@
+"""Without a server: one is started, and leaves nothing behind however the process ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+SECONDS = 60
+
+SCRIPT = """
+import os, sys, zareba
+from zareba import _private
+sandbox = zareba.Sandbox.create()
+sandbox.run("sleep {marker} &")
+assert _private._server is not None
+print(_private._server.directory, flush=True)
+{rest}
+"""
+
+
+class Run:
+    """A Python process with a sandbox in it, in which something sleeps for a marked time."""
+
+    def __init__(self, program: str, home: Path, rest: str, more: Dict[str, str]) -> None:
+        # A number that no other process sleeps for.
+        self.marker = str(10**9 + uuid.uuid4().int % 10**9)
+        environment = {**os.environ, "ZAREBA_BIN": program, "TMPDIR": str(home), **more}
+        script = SCRIPT.format(marker=self.marker, rest=rest)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=home,
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self.directory = self.process.stdout.readline().strip()
+        assert self.directory, self.process.stderr.read()
+
+    def asleep(self) -> List[int]:
+        """The processes of the sandbox."""
+        return [pid for pid in pids() if self.marker in command_line(pid).split()]
+
+    def end(self) -> int:
+        code = self.process.wait(SECONDS)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code
+
+    def await_nothing_left(self) -> None:
+        """The guardian works on behind our back; it has a minute."""
+        deadline = time.monotonic() + SECONDS
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert self.left() == []
+
+    def left(self) -> List[str]:
+        found = [command_line(pid) for pid in pids() if self.directory in command_line(pid)]
+        found += [f"asleep: {pid}" for pid in self.asleep()]
+        found += [self.directory] if os.path.exists(self.directory) else []
+        mounts = Path("/proc/self/mountinfo").read_text()
+        return found + ([f"mount in {self.directory}"] if self.directory in mounts else [])
+
+
+def pids() -> List[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def short(tmp_path: Path) -> Path:
+    """A directory for temporary files; its name may be too long for a socket, which is a test."""
+    made = tmp_path / "tmp"
+    made.mkdir()
+    return made
+
+
+def run(program: str, tmp_path: Path, rest: str, **more: str) -> Run:
+    return Run(program, short(tmp_path), rest, more)
+
+
+def test_a_process_that_ends_leaves_nothing(program: str, tmp_path: Path) -> None:
+    ended = run(program, tmp_path, "assert sandbox.run('echo hi').output == 'hi'")
+    assert ended.end() == 0
+    # It has waited for the end of everything.
+    assert ended.left() == []
+
+
+def test_a_process_that_fails_leaves_nothing(program: str, tmp_path: Path) -> None:
+    failed = run(program, tmp_path, "raise SystemExit(3)")
+    assert failed.end() == 3
+    assert failed.left() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_killed_leaves_nothing(
+    program: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    killed = run(program, tmp_path, "sys.stdin.read()")
+    assert killed.asleep(), "the sandbox has nothing that could be left"
+    killed.process.send_signal(number)
+    killed.end()
+    killed.await_nothing_left()
+
+
+def test_a_server_that_is_killed_leaves_nothing_and_another_one_comes(
+    program: str, tmp_path: Path
+) -> None:
+    rest = """
+sys.stdin.readline()
+again = zareba.Sandbox.create()
+print(again.run("echo again").output, flush=True)
+print(_private._server.directory, flush=True)
+"""
+    killed = run(program, tmp_path, rest)
+    first = killed.directory
+    servers = [pid for pid in pids() if f"serve --listen unix:{first}/" in command_line(pid)]
+    assert len(servers) == 1 and killed.asleep()
+    os.kill(servers[0], signal.SIGKILL)
+    assert killed.process.stdin and killed.process.stdout and killed.process.stderr
+    killed.process.stdin.write("\n")
+    killed.process.stdin.flush()
+    assert killed.process.stdout.readline() == "again\n", killed.process.stderr.read()
+    second = killed.process.stdout.readline().strip()
+    assert second != first
+    assert killed.end() == 0
+    killed.await_nothing_left()
+    assert not os.path.exists(second)
+
+
+def test_a_child_does_not_keep_the_server_of_its_parent(program: str, tmp_path: Path) -> None:
+    rest = """
+child = os.fork()
+if child == 0:
+    sys.stdin.read()
+    os._exit(0)
+"""
+    parent = run(program, tmp_path, rest)
+    assert parent.process.wait(SECONDS) == 0
+    parent.await_nothing_left()
+    parent.end()
+
+
+def test_a_server_that_cannot_start_is_an_error_with_its_words(tmp_path: Path) -> None:
+    script = "import zareba\nzareba.Sandbox.create()"
+    broken = tmp_path / "zareba"
+    broken.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    environment = {**os.environ, "ZAREBA_BIN": str(broken), "TMPDIR": str(short(tmp_path))}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "DisconnectedError" in done.stderr and "not today" in done.stderr
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_workspace_of_this_machine_can_be_used(program: str, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir(mode=0o755)
+    (tmp_path / "project" / "file").write_text("from outside\n")
+    rest = """
+with zareba.Sandbox.create(workspace=sys.stdin.readline().strip()) as other:
+    print(other.run("cat file").output, flush=True)
+"""
+    using = run(program, tmp_path, rest)
+    assert using.process.stdin and using.process.stdout
+    using.process.stdin.write(f"{tmp_path}/project\n")
+    using.process.stdin.flush()
+    assert using.process.stdout.readline() == "from outside\n"
+    assert using.end() == 0
+
+
+def test_a_server_that_runs_already_is_used(
+    program: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from conftest import Server
+
+    state = tmp_path_factory.mktemp("running")
+    state.chmod(0o700)
+    running = Server(program, state)
+    try:
+        script = "import zareba\nprint(zareba.Sandbox.create(id='found').client)"
+        environment = {**os.environ, "ZAREBA_STATE_DIRECTORY": str(state), "ZAREBA_BIN": "/none"}
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == f"Client({running.url!r})\n", done.stderr
+    finally:
+        running.end()
