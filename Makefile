@@ -5,7 +5,7 @@
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build the program and let it play its first steps
+run: ## Build the program and start the server
 	@scripts/run
 
 build: ## Build the static release program

@@ -17,38 +17,12 @@ PATIENCE = 30
 
 
 class Provider:
-    """One `zareba serve` with a state directory and a home of its own."""
+    """A server that hands out runtimes, and the key to it."""
 
-    def __init__(self, scratch: Path, binary: Path, runtime: str | None):
+    def __init__(self, scratch: Path, url: str, key: str):
         self.scratch = scratch
-        self.state = scratch / 'state'
-        self.state.mkdir(mode=0o700)
-        self.home = scratch / 'server-home'
-        self.home.mkdir()
-        self.words = scratch / 'server.log'
-        published = self.state / 'server.json'
-        command = [str(binary), 'serve', '--listen', '127.0.0.1:0']
-        environment = os.environ | {'HOME': str(self.home), 'ZAREBA_STATE_DIRECTORY': str(self.state)}
-        if runtime:
-            environment['ZAREBA_RUNTIME'] = runtime
-        with self.words.open('wb') as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        try:
-            # Written whole, once the server answers.
-            self._wait_until(published.exists, 'it did not become ready')
-            self.url = json.loads(published.read_text())['url'].rstrip('/')
-            self.key = (self.state / 'admin.key').read_text().strip()
-        except BaseException:
-            self.close()
-            raise
-
-    def _wait_until(self, holds, otherwise: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            said = self.words.read_text(errors='replace')[-2000:]
-            assert self.process.poll() is None, f'the server ended at once: {said}'
-            assert time.monotonic() < deadline, f'{otherwise}: {said}'
-            time.sleep(0.02)
+        self.url = url
+        self.key = key
 
     def runtime(self, sid: str, *, attach: bool = False, key: str | None = None, **sandbox) -> RemoteRuntime:
         """Their client, not yet connected; further words are settings of its `[sandbox]`."""
@@ -71,6 +45,44 @@ class Provider:
         """A request of the remote runtime API, as their client would send it."""
         headers = {'X-API-Key': key or self.key}
         return httpx.request(method, f'{self.url}{path}', headers=headers, timeout=PATIENCE, **options)
+
+    def close(self) -> None:
+        """Leaves a server alone that somebody else has started."""
+
+
+
+class Started(Provider):
+    """One `zareba serve` with a state directory and a home of its own."""
+
+    def __init__(self, scratch: Path, binary: Path, runtime: str | None):
+        self.state = scratch / 'state'
+        self.state.mkdir(mode=0o700)
+        self.home = scratch / 'server-home'
+        self.home.mkdir()
+        self.words = scratch / 'server.log'
+        published = self.state / 'server.json'
+        command = [str(binary), 'serve', '--listen', '127.0.0.1:0']
+        environment = os.environ | {'HOME': str(self.home), 'ZAREBA_STATE_DIRECTORY': str(self.state)}
+        if runtime:
+            environment['ZAREBA_RUNTIME'] = runtime
+        with self.words.open('wb') as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            # Written whole, once the server answers.
+            self._wait_until(published.exists, 'it did not become ready')
+            url = json.loads(published.read_text())['url'].rstrip('/')
+            super().__init__(scratch, url, (self.state / 'admin.key').read_text().strip())
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait_until(self, holds, otherwise: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            said = self.words.read_text(errors='replace')[-2000:]
+            assert self.process.poll() is None, f'the server ended at once: {said}'
+            assert time.monotonic() < deadline, f'{otherwise}: {said}'
+            time.sleep(0.02)
 
     def close(self) -> None:
         self.process.terminate()

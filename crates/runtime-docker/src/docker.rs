@@ -14,13 +14,14 @@ use zareba_runtime::{
 use zareba_wire::BoxFuture;
 
 use crate::{
-    DockerOptions, EngineReport, LogQuery, Logs, Measured,
+    DockerOptions, EngineReport, Lifetime, LogQuery, Logs, Measured,
     directory::instance,
     engine::Engine,
     found,
     make::{cannot_start, make},
     monitor,
     request::OWNER_LABEL,
+    warm::{WarmCounts, WarmPool},
     watcher::Watcher,
 };
 
@@ -32,6 +33,7 @@ pub(crate) const NAME: &str = "docker";
 #[derive(Debug)]
 pub struct DockerRuntime {
     shared: Arc<Shared>,
+    warm: WarmPool,
     /// What killed processes left was looked for.
     swept: OnceCell<()>,
 }
@@ -53,19 +55,45 @@ impl DockerRuntime {
     ///
     /// # Errors
     /// When the state directory cannot be used.
-    pub fn new(options: DockerOptions) -> Result<Self, RuntimeError> {
+    pub fn new(mut options: DockerOptions) -> Result<Self, RuntimeError> {
+        if options.lifetime != Lifetime::WithUs {
+            // Nobody could tell those that wait from those that were left on purpose.
+            options.warm.sandboxes = 0;
+        }
         let directory = options.state_dir.join(NAME);
         let owner = instance(&directory).map_err(cannot_start)?;
+        let shared = Arc::new(Shared {
+            options,
+            directory,
+            owner,
+            engine: OnceCell::new(),
+            watcher: OnceLock::new(),
+        });
         Ok(Self {
-            shared: Arc::new(Shared {
-                options,
-                directory,
-                owner,
-                engine: OnceCell::new(),
-                watcher: OnceLock::new(),
-            }),
+            warm: WarmPool::new(Arc::clone(&shared)),
+            shared,
             swept: OnceCell::new(),
         })
+    }
+
+    /// Starts sandboxes until as many wait as were asked for. After the first one that is made,
+    /// they are started by themselves.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub async fn warm_up(&self) -> Result<(), RuntimeError> {
+        self.sweep_once().await?;
+        self.warm.fill().await
+    }
+
+    /// Closes the sandboxes that wait, and returns when they are gone; no more are started.
+    pub async fn cool_down(&self) {
+        self.warm.empty().await;
+    }
+
+    /// What the warm sandboxes were good for.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.warm.counts()
     }
 
     /// Removes what ended or killed processes of this installation have left behind, and kept
@@ -111,11 +139,17 @@ impl DockerRuntime {
         monitor::probe(&self.shared).await
     }
 
+    async fn sweep_once(&self) -> Result<(), RuntimeError> {
+        let sweep = || async { self.reap().await.map(drop) };
+        self.swept.get_or_try_init(sweep).await.copied()
+    }
+
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
+        self.sweep_once().await?;
+        if let Some(sandbox) = self.warm.take(&spec).await {
+            return Ok(Arc::new(sandbox));
+        }
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        self.swept
-            .get_or_try_init(|| async { self.reap().await.map(drop) })
-            .await?;
         let making = tokio::spawn(make(Arc::clone(&self.shared), spec, Arc::clone(&statuses)));
         let made = making.await.map_err(cannot_start)?;
         match made {

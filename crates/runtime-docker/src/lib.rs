@@ -19,6 +19,7 @@ mod found;
 mod make;
 mod monitor;
 mod sandbox;
+mod warm;
 
 mod extra;
 mod image;
@@ -51,6 +52,7 @@ pub use monitor::{EngineReport, LogMode, LogPiece, LogQuery, LogStream, Logs, Me
 pub use options::{
     Allowed, Debugging, DockerOptions, GpuRequest, Lifetime, NetworkChoice, PortChoice,
     PortRequest, PullPolicy, Reach, Relaxed, RootMode, SandboxUser, Ulimit, Usage, VariableStore,
-    WorkspaceOwnership,
+    Warm, WorkspaceOwnership,
 };
 pub use volumes::{VolumeError, VolumeMode, VolumeRequest, VolumeSource};
+pub use warm::WarmCounts;

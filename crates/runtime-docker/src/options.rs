@@ -68,6 +68,8 @@ pub struct DockerOptions {
     pub allowed: Allowed,
     /// How long sandboxes live.
     pub lifetime: Lifetime,
+    /// Sandboxes that are started ahead; none when sandboxes are kept alive.
+    pub warm: Warm,
     /// The shell; `None` looks for bash and then for sh.
     pub shell: Option<PathBuf>,
     /// What file actions may reach.
@@ -105,6 +107,10 @@ impl DockerOptions {
             extra: Map::new(),
             allowed: Allowed::anything(),
             lifetime: Lifetime::WithUs,
+            warm: Warm {
+                sandboxes: 0,
+                no_change_timeout: Duration::from_secs(30),
+            },
             shell: None,
             scope: FileScope::WholeFilesystem,
             linting: Linting::Off,
@@ -347,6 +353,16 @@ pub enum Lifetime {
         /// After so long without an action [`reap`](crate::DockerRuntime::reap) ends them.
         idle_timeout: Option<Duration>,
     },
+}
+
+/// Sandboxes that are started ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warm {
+    /// How many wait.
+    pub sandboxes: usize,
+    /// The silence that a command of theirs may keep. A spec that asks for another gets a new
+    /// one, because an executor is told when it starts.
+    pub no_change_timeout: Duration,
 }
 
 /// Where variables go that are added to a running sandbox.

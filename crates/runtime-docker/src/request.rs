@@ -27,7 +27,7 @@ pub(crate) const PROGRAM: &str = "/.zareba/zareba";
 pub(crate) const DOOR: &str = "/.zareba/door";
 const STATE: &str = "/.zareba/state";
 /// The home directory where the image's own cannot be written to.
-const HOME: &str = "/home/sandbox";
+const HOME: &str = "/home/agent";
 
 /// Labels by which a container is known (DK-6).
 pub(crate) const OWNER_LABEL: &str = "dev.zareba.owner";

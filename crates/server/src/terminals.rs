@@ -80,20 +80,16 @@ pub(crate) async fn close(
 
 impl From<TerminalError> for ApiError {
     fn from(error: TerminalError) -> Self {
-        let code = match &error {
+        let message = error.to_string();
+        let code = match error {
+            TerminalError::Runtime(error) => return error.into(),
             TerminalError::NotFound { .. } => ErrorCode::NotFound,
             TerminalError::Exists { .. } => ErrorCode::Exists,
             TerminalError::TooMany => ErrorCode::QuotaExceeded,
             TerminalError::Ended { .. } => ErrorCode::Conflict,
-            TerminalError::Runtime(_) => {
-                return match error {
-                    TerminalError::Runtime(error) => error.into(),
-                    _ => Self::internal(),
-                };
-            }
             _ => ErrorCode::InvalidRequest,
         };
-        Self::new(code, error.to_string())
+        Self::new(code, message)
     }
 }
 

@@ -40,8 +40,7 @@ pub(crate) async fn session(
     let session = Conductor::new(beginning, Arc::clone(&common), Arc::downgrade(&live)).await?;
     let session = Arc::new(session);
     live.insert(&session, &common.options)?;
-    let recorded = record(&session, value).await;
-    if let Err(error) = recorded {
+    if let Err(error) = record(&session, value).await {
         live.remove(&id);
         return Err(error);
     }
@@ -73,9 +72,12 @@ async fn record(session: &Conductor, value: serde_json::Value) -> Result<(), Ses
     })?;
     let facts = json!({ "runtime": session.facts.runtime, "image": session.facts.image });
     let note = event::note_entry(None, "created", event::object(facts));
-    store
-        .append(session.id.clone(), note, Patience::None)
-        .await?;
+    let noted = store.append(session.id.clone(), note, Patience::None).await;
+    if let Err(error) = noted {
+        // What was not begun must not keep the name.
+        let _ = store.delete(document::name(&session.id)).await;
+        return Err(error.into());
+    }
     Ok(())
 }
 

@@ -130,6 +130,7 @@ impl Conductor {
             biased;
             verdict = self.common.options.guard.assess(&action, &info) => verdict,
             _ = closing.wait_for(|closing| *closing) => return Some(closed()),
+            () = self.letting_go() => return None,
         };
         if let Verdict::Deny { risk, reason } = verdict {
             return Some(self.deny(number, risk, &reason).await);
@@ -195,8 +196,6 @@ impl Conductor {
         action: &ActionEvent,
         turn: Turn,
     ) -> Option<Result<ObservationEvent, SessionError>> {
-        let mut ending = self.common.ending.subscribe();
-        let letting_go = ending.wait_for(|ending| *ending == Ending::LettingGo);
         let run = async {
             let (sandbox, gate) = self.awake().await?;
             let mut run = sandbox.run_action(action.clone());
@@ -210,8 +209,15 @@ impl Conductor {
         tokio::select! {
             biased;
             result = run => Some(result),
-            _ = letting_go => None,
+            () = self.letting_go() => None,
         }
+    }
+
+    /// Waits until the server waits for nothing any more.
+    async fn letting_go(&self) {
+        let mut ending = self.common.ending.subscribe();
+        // The sender lives as long as we do.
+        let _ = ending.wait_for(|ending| *ending == Ending::LettingGo).await;
     }
 
     async fn wait_for_recovery(&self, action: &ActionEvent) {

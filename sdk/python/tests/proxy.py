@@ -56,22 +56,27 @@ class Proxy:
             self._open += [near, far]
             self.requests.append(first)
             number = len(self.requests)
-        far.sendall(first)
+        far.sendall(self._renamed(first))
+        threading.Thread(target=_pass, args=(near, far, self._renamed), daemon=True).start()
         if self._cut(first, number):
             far.recv(1)  # It was acted on; the answer is lost.
             _end(near)
             return _end(far)
-        threading.Thread(target=_pass, args=(near, far), daemon=True).start()
-        _pass(far, near)
+        _pass(far, near, lambda piece: piece)
+
+    def _renamed(self, piece: bytes) -> bytes:
+        """The server answers to its own name only. A head comes in one piece."""
+        ours = self.url.rsplit("/", 1)[1].encode()
+        return piece.replace(ours, f"{self._target[0]}:{self._target[1]}".encode())
 
 
-def _pass(source: socket.socket, target: socket.socket) -> None:
+def _pass(source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]) -> None:
     try:
         while True:
             piece: Optional[bytes] = source.recv(65536)
             if not piece:
                 break
-            target.sendall(piece)
+            target.sendall(change(piece))
     except OSError:
         pass
     _end(target)

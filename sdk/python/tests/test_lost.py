@@ -38,8 +38,9 @@ def test_a_sandbox_whose_answer_is_lost_is_made_once(server: Server, client: Cli
                 assert sandbox.run("echo alive").output == "alive"
                 made = {each.id for each in Sandbox.list(client=client)} - before
                 assert made == {sandbox.id}
-            with pytest.raises(DisconnectedError):
-                Sandbox.create(id="named-by-us", client=cut_off)
+        # A name that somebody else may have chosen as well is not taken for ours.
+        with Client(broken.url, server.key) as cut_off, pytest.raises(DisconnectedError):
+            Sandbox.create(id="named-by-us", client=cut_off)
     Sandbox.connect("named-by-us", client=client).close()
 
 

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, Iterator, List
 
 import pytest
 
@@ -49,7 +50,7 @@ class Run:
 
     def asleep(self) -> List[int]:
         """The processes of the sandbox."""
-        return [pid for pid in pids() if self.marker in command_line(pid).split()]
+        return [pid for pid in pids() if command_line(pid) == f"sleep {self.marker} "]
 
     def end(self) -> int:
         code = self.process.wait(SECONDS)
@@ -84,35 +85,37 @@ def command_line(pid: int) -> str:
         return ""
 
 
-def short(tmp_path: Path) -> Path:
-    """A directory for temporary files; its name may be too long for a socket, which is a test."""
-    made = tmp_path / "tmp"
-    made.mkdir()
-    return made
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A directory for temporary files whose name is short, as it must be for sockets."""
+    made = Path(tempfile.mkdtemp(prefix="z", dir="/tmp"))
+    yield made
+    # Fails when something was left in it.
+    made.rmdir()
 
 
-def run(program: str, tmp_path: Path, rest: str, **more: str) -> Run:
-    return Run(program, short(tmp_path), rest, more)
+def run(program: str, temporary: Path, rest: str, **more: str) -> Run:
+    return Run(program, temporary, rest, more)
 
 
-def test_a_process_that_ends_leaves_nothing(program: str, tmp_path: Path) -> None:
-    ended = run(program, tmp_path, "assert sandbox.run('echo hi').output == 'hi'")
+def test_a_process_that_ends_leaves_nothing(program: str, temporary: Path) -> None:
+    ended = run(program, temporary, "assert sandbox.run('echo hi').output == 'hi'")
     assert ended.end() == 0
     # It has waited for the end of everything.
     assert ended.left() == []
 
 
-def test_a_process_that_fails_leaves_nothing(program: str, tmp_path: Path) -> None:
-    failed = run(program, tmp_path, "raise SystemExit(3)")
+def test_a_process_that_fails_leaves_nothing(program: str, temporary: Path) -> None:
+    failed = run(program, temporary, "raise SystemExit(3)")
     assert failed.end() == 3
     assert failed.left() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_process_that_is_killed_leaves_nothing(
-    program: str, tmp_path: Path, number: signal.Signals
+    program: str, temporary: Path, number: signal.Signals
 ) -> None:
-    killed = run(program, tmp_path, "sys.stdin.read()")
+    killed = run(program, temporary, "sys.stdin.read()")
     assert killed.asleep(), "the sandbox has nothing that could be left"
     killed.process.send_signal(number)
     killed.end()
@@ -120,7 +123,7 @@ def test_a_process_that_is_killed_leaves_nothing(
 
 
 def test_a_server_that_is_killed_leaves_nothing_and_another_one_comes(
-    program: str, tmp_path: Path
+    program: str, temporary: Path
 ) -> None:
     rest = """
 sys.stdin.readline()
@@ -128,7 +131,7 @@ again = zareba.Sandbox.create()
 print(again.run("echo again").output, flush=True)
 print(_private._server.directory, flush=True)
 """
-    killed = run(program, tmp_path, rest)
+    killed = run(program, temporary, rest)
     first = killed.directory
     servers = [pid for pid in pids() if f"serve --listen unix:{first}/" in command_line(pid)]
     assert len(servers) == 1 and killed.asleep()
@@ -144,41 +147,50 @@ print(_private._server.directory, flush=True)
     assert not os.path.exists(second)
 
 
-def test_a_child_does_not_keep_the_server_of_its_parent(program: str, tmp_path: Path) -> None:
+def test_a_child_does_not_keep_the_server_of_its_parent(program: str, temporary: Path) -> None:
     rest = """
 child = os.fork()
 if child == 0:
     sys.stdin.read()
     os._exit(0)
 """
-    parent = run(program, tmp_path, rest)
+    parent = run(program, temporary, rest)
     assert parent.process.wait(SECONDS) == 0
     parent.await_nothing_left()
     parent.end()
 
 
-def test_a_server_that_cannot_start_is_an_error_with_its_words(tmp_path: Path) -> None:
+def test_a_long_name_for_temporary_files_is_no_obstacle(program: str, tmp_path: Path) -> None:
+    ended = run(program, tmp_path, "")
+    assert ended.end() == 0 and not ended.directory.startswith(str(tmp_path))
+    assert ended.left() == []
+
+
+def test_a_server_that_cannot_start_is_an_error_with_its_words(
+    temporary: Path, tmp_path: Path
+) -> None:
     script = "import zareba\nzareba.Sandbox.create()"
     broken = tmp_path / "zareba"
     broken.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     broken.chmod(0o755)
-    environment = {**os.environ, "ZAREBA_BIN": str(broken), "TMPDIR": str(short(tmp_path))}
+    environment = {**os.environ, "ZAREBA_BIN": str(broken), "TMPDIR": str(temporary)}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert "DisconnectedError" in done.stderr and "not today" in done.stderr
-    assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_workspace_of_this_machine_can_be_used(program: str, tmp_path: Path) -> None:
+def test_a_workspace_of_this_machine_can_be_used(
+    program: str, temporary: Path, tmp_path: Path
+) -> None:
     (tmp_path / "project").mkdir(mode=0o755)
     (tmp_path / "project" / "file").write_text("from outside\n")
     rest = """
 with zareba.Sandbox.create(workspace=sys.stdin.readline().strip()) as other:
     print(other.run("cat file").output, flush=True)
 """
-    using = run(program, tmp_path, rest)
+    using = run(program, temporary, rest)
     assert using.process.stdin and using.process.stdout
     using.process.stdin.write(f"{tmp_path}/project\n")
     using.process.stdin.flush()

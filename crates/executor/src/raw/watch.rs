@@ -84,11 +84,11 @@ struct Watcher {
     _permit: OwnedSemaphorePermit,
 }
 
-/// What became of waiting.
+/// What ended a wait.
 enum Woken {
-    ByNotices,
-    ByTime,
-    ByTheEnd,
+    Notices,
+    Time,
+    End,
 }
 
 impl Watcher {
@@ -109,9 +109,9 @@ impl Watcher {
                 }
             }
             changes = match self.wait() {
-                Ok(Woken::ByNotices) => self.notices.read(),
-                Ok(Woken::ByTime) => Ok(self.notices.give_up_waiting()),
-                Ok(Woken::ByTheEnd) => return,
+                Ok(Woken::Notices) => self.notices.read(),
+                Ok(Woken::Time) => Ok(self.notices.give_up_waiting()),
+                Ok(Woken::End) => return,
                 Err(errno) => Err(errno.into()),
             };
         }
@@ -137,7 +137,7 @@ impl Watcher {
         ];
         loop {
             match poll(&mut sources, patience) {
-                Ok(0) => return Ok(Woken::ByTime),
+                Ok(0) => return Ok(Woken::Time),
                 Ok(_) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
@@ -145,8 +145,8 @@ impl Watcher {
         }
         let [_, parting] = &sources;
         Ok(match parting.revents().is_empty() {
-            true => Woken::ByNotices,
-            false => Woken::ByTheEnd,
+            true => Woken::Notices,
+            false => Woken::End,
         })
     }
 }

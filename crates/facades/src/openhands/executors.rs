@@ -14,7 +14,10 @@ use axum::{
 use http::{StatusCode, Uri, request::Parts, uri::PathAndQuery};
 use tower::ServiceExt as _;
 use zareba_session::{Session, SessionError, SessionId, SessionState};
-use zareba_wire::server;
+use zareba_wire::{
+    server,
+    serving::{TimedBody, linger},
+};
 
 use super::{
     OpenHands, Rights,
@@ -58,13 +61,12 @@ pub(super) async fn serve(
     let state = session.info().state;
     if has_ended(state) {
         facade.executors.forget(&id);
-        return Err(Refusal::not_found());
     }
-    match state {
-        SessionState::Ready => {}
-        // To their client this status means that `/resume` helps.
-        SessionState::Paused => return Err(unavailable("the session is paused: resume it")),
-        _ => return Err(unavailable("the session is starting")),
+    if let Err(refusal) = require_ready(state) {
+        // Their client sends its next request on the same connection, which a body that nobody
+        // has read would end.
+        linger(TimedBody::new(body, facade.settings.limits.body_stall)).await;
+        return Err(refusal);
     }
     let router = facade.executors.get(&id, || {
         let service = SessionService::new(facade.sessions.clone(), id.clone());
@@ -92,6 +94,18 @@ impl OpenHands {
             return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
         }
         self.session(&principal, id).await
+    }
+}
+
+fn require_ready(state: SessionState) -> Result<(), Refusal> {
+    match state {
+        SessionState::Ready => Ok(()),
+        // To their client this status means that `/resume` helps.
+        SessionState::Paused => Err(unavailable("the session is paused: resume it")),
+        SessionState::Starting => Err(unavailable("the session is starting")),
+        SessionState::Failed | SessionState::Lost | SessionState::Closed => {
+            Err(Refusal::not_found())
+        }
     }
 }
 

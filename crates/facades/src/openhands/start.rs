@@ -109,26 +109,37 @@ impl OpenHands {
                 }
                 Ok(session) => return Ok(there_already(session)),
                 Err(SessionError::NotFound { .. }) => {
-                    self.require_room(principal).await?;
-                    let image = self.choose_image(request.image.as_deref()).await?;
-                    let new = self.wanted(request, id.clone(), image.used.clone());
-                    let create = self.sessions.create_ready(new, principal.owner.clone());
-                    let created = tokio::time::timeout(self.settings.start_patience, create).await;
-                    let session = match created {
-                        Ok(Ok(session)) => session,
-                        // Somebody else was faster.
-                        Ok(Err(SessionError::Exists { .. })) => continue,
-                        Ok(Err(error)) => return Err(error.into()),
-                        // It goes on to start, and the client asks how it is.
-                        Err(_) => self.sessions.get(&id).await?,
-                    };
-                    return Ok(self.apply(request, session, image.told).await);
+                    if let Some(started) = self.make(principal, request, id).await? {
+                        return Ok(started);
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         let detail = "sessions of this name end as soon as they are started";
         Err(Refusal::new(StatusCode::CONFLICT, detail))
+    }
+
+    /// Makes a session and waits until it is ready; nothing when somebody else was faster.
+    async fn make(
+        &self,
+        principal: &Principal,
+        request: &StartRequest,
+        id: SessionId,
+    ) -> Result<Option<Started>, Refusal> {
+        self.require_room(principal).await?;
+        let image = self.choose_image(request.image.as_deref()).await?;
+        let new = self.wanted(request, id.clone(), image.used);
+        let create = self.sessions.create_ready(new, principal.owner.clone());
+        let created = tokio::time::timeout(self.settings.start_patience, create).await;
+        let session = match created {
+            Ok(Ok(session)) => session,
+            Ok(Err(SessionError::Exists { .. })) => return Ok(None),
+            Ok(Err(error)) => return Err(error.into()),
+            // It goes on to start, and the client asks how it is.
+            Err(_) => self.sessions.get(&id).await?,
+        };
+        Ok(Some(self.apply(request, session, image.told).await))
     }
 
     /// Two starts at once may take one place too many; the limit of the server holds all the same.

@@ -136,8 +136,12 @@ async fn a_paused_runtime_is_unavailable_until_it_is_resumed() {
         runtime.get("/alive").await.0,
         StatusCode::SERVICE_UNAVAILABLE
     );
-    let action = json!({ "action": "run", "args": { "command": "true" } });
-    assert_eq!(runtime.act(action).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    // A large one, whose connection is still good afterwards.
+    let action = json!({ "action": "run", "args": { "command": "#".repeat(1_000_000) } });
+    for _ in 0..3 {
+        let refused = runtime.act(action.clone()).await.0;
+        assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
+    }
     for _ in 0..2 {
         assert_eq!(api.post("/resume", which.clone()).await.0, StatusCode::OK);
     }

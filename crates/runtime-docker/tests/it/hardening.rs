@@ -151,7 +151,7 @@ async fn files_of_the_image_and_ours_cannot_be_changed_dk_1() {
     ] {
         output(&*sandbox, &format!("echo x > {path}/x && rm {path}/x")).await;
     }
-    let writable = "grep -E '^tmpfs (/workspace|/tmp|/home/sandbox|/run|/var/tmp) ' /proc/mounts";
+    let writable = "grep -E '^tmpfs (/workspace|/tmp|/home/agent|/run|/var/tmp) ' /proc/mounts";
     let writable = output(&*sandbox, writable).await;
     assert_eq!(writable.lines().count(), 5);
     for line in writable.lines() {

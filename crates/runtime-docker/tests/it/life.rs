@@ -211,3 +211,44 @@ async fn names_and_labels_are_those_that_others_look_for() {
     sandbox.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_sandbox_is_handed_out_at_once_and_replaced() {
+    let fixture = fixture_with(BUSYBOX, |options| {
+        options.warm.sandboxes = 1;
+        options.warm.no_change_timeout = spec().no_change_timeout;
+    });
+    fixture.runtime.warm_up().await.unwrap();
+    assert_eq!(fixture.runtime.warm_counts().waiting, 1);
+    let (spec_told, mut statuses) = spec_with_statuses();
+    let asked = std::time::Instant::now();
+    let sandbox = fixture.runtime.create(spec_told).await.unwrap();
+    let waited = asked.elapsed();
+    println!("handed out in {waited:?}");
+    assert!(waited < Duration::from_millis(100), "{waited:?}");
+    told(&mut statuses, RuntimeStatus::Ready).await;
+    assert_eq!(output(&*sandbox, "echo warm; ls").await, "warm");
+    // One that asks for more is made for it.
+    let other = fixture.runtime.create(SandboxSpec {
+        environment: vec![("A".to_owned(), "1".to_owned())],
+        ..spec()
+    });
+    let other = other.await.unwrap();
+    assert_eq!(output(&*other, "echo $A").await, "1");
+    fixture.runtime.warm_up().await.unwrap();
+    let counts = fixture.runtime.warm_counts();
+    let counts = (counts.waiting, counts.handed_out, counts.missed);
+    assert_eq!(counts, (1, 1, 1));
+    // One that ended while it waited is not handed out.
+    let listed = fixture.runtime.list().await.unwrap();
+    let used = [sandbox.id(), other.id()];
+    let waiting = listed.iter().find(|it| !used.contains(&&it.id)).unwrap();
+    fixture.runtime.destroy(&waiting.id).await.unwrap();
+    let third = fixture.sandbox().await;
+    assert_eq!(output(&*third, "echo alive").await, "alive");
+    for sandbox in [sandbox, other, third] {
+        sandbox.close().await.unwrap();
+    }
+    fixture.runtime.cool_down().await;
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::Read as _,
     net::TcpStream,
     os::unix::fs::{PermissionsExt as _, chown},
     time::{Duration, Instant, SystemTime},
@@ -13,8 +13,8 @@ use serde_json::json;
 use zareba_protocol::ErrorClass;
 use zareba_runtime::{Runtime as _, SandboxSpec};
 use zareba_runtime_docker::{
-    LogMode, LogQuery, LogStream, NetworkChoice, PortChoice, PortRequest, Reach, SandboxUser,
-    VolumeRequest, WorkspaceOwnership,
+    LogMode, LogQuery, NetworkChoice, PortChoice, PortRequest, Reach, SandboxUser, VolumeRequest,
+    WorkspaceOwnership,
 };
 
 use crate::fixture::{BUSYBOX, DEBIAN, container, fixture, fixture_with, output, run, spec};
@@ -174,7 +174,6 @@ async fn a_port_inside_is_reached_without_being_published() {
         .unwrap();
     stream.set_nonblocking(false).unwrap();
     let mut said = String::new();
-    (&stream).write_all(b"\n").unwrap();
     (&stream).read_to_string(&mut said).unwrap();
     assert_eq!(said, "served\n");
     let error = sandbox.connect_port(8001).await.unwrap_err();
@@ -185,12 +184,14 @@ async fn a_port_inside_is_reached_without_being_published() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_options_are_passed_on_and_more_networks_joined() {
+    let network = format!("zareba-test-{}", std::process::id());
     let fixture = fixture_with(BUSYBOX, |options| {
         let extra = json!({ "hostname": "chosen", "mem_limit": "256m", "cpu_quota": 75_000 });
         options.extra = extra.as_object().unwrap().clone();
         options.network = NetworkChoice::Own(Reach::Inside);
-        options.additional_networks = vec!["bridge".to_owned()];
+        options.additional_networks = vec![network.clone()];
     });
+    fixture.docker(&["network", "create", &network]);
     let sandbox = fixture.sandbox().await;
     assert_eq!(output(&*sandbox, "hostname").await, "chosen");
     let interfaces = "tail -n +3 /proc/net/dev | wc -l";
@@ -198,6 +199,7 @@ async fn more_options_are_passed_on_and_more_networks_joined() {
     let inspect = sandbox.inspect().await.unwrap();
     assert_eq!(inspect["limits"]["memory_bytes"], 256 << 20);
     sandbox.close().await.unwrap();
+    fixture.docker(&["network", "rm", &network]);
     assert_eq!(fixture.leftovers(), [""; 0]);
 
     let refused = fixture_with(BUSYBOX, |options| {
@@ -226,19 +228,27 @@ async fn logs_are_read_by_part_and_followed_until_the_end() {
     let fixture = fixture(BUSYBOX);
     let sandbox = fixture.sandbox().await;
     let query = LogQuery {
-        mode: LogMode::Present,
+        mode: LogMode::Follow,
         since: None,
         tail: None,
     };
-    let mut present = fixture.runtime.logs(sandbox.id(), query).await.unwrap();
+    // What was said reaches the log a moment later, so it is waited for.
+    let mut live = fixture.runtime.logs(sandbox.id(), query).await.unwrap();
     let mut text = String::new();
-    while let Some(piece) = present.next().await {
-        let piece = piece.unwrap();
-        if piece.stream == LogStream::Error {
-            text.push_str(&String::from_utf8_lossy(&piece.bytes));
-        }
+    while !text.contains("listening on") {
+        let piece = live.next().await.unwrap().unwrap();
+        text.push_str(&String::from_utf8_lossy(&piece.bytes));
     }
-    assert!(text.contains("listening on"), "{text}");
+    let query = LogQuery {
+        mode: LogMode::Present,
+        ..query
+    };
+    let mut present = fixture.runtime.logs(sandbox.id(), query).await.unwrap();
+    let mut again = String::new();
+    while let Some(piece) = present.next().await {
+        again.push_str(&String::from_utf8_lossy(&piece.unwrap().bytes));
+    }
+    assert!(again.contains("listening on"), "{again}");
     for query in [
         LogQuery {
             tail: Some(0),

@@ -49,7 +49,7 @@ fn base64(engine: &impl Engine, before: usize, value: &str) -> String {
         1 => 2,
         _ => 3,
     };
-    let last = encoded.len() - usize::from(bytes.len() % 3 != 0);
+    let last = encoded.len() - usize::from(!bytes.len().is_multiple_of(3));
     encoded.get(first..last).unwrap_or_default().to_owned()
 }
 

@@ -183,7 +183,7 @@ async fn closing_answers_what_is_under_way() {
     session.close().await.unwrap();
     assert_all_answered(&session, 4).await;
     for (action, _) in answers(&session).await {
-        let answer = event_json(&*session.answer(action).await.unwrap());
+        let answer = event_json(&session.answer(action).await.unwrap());
         assert_eq!(answer["observation"], "error", "{answer}");
         assert_eq!(answer["extras"]["error_id"], "not_found", "{answer}");
     }

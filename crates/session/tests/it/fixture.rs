@@ -15,7 +15,7 @@ use zareba_runtime_native::{
 };
 use zareba_session::{
     ActionRequest, AllowAll, IdempotencyKey, Idle, NewSession, Owner, Record, Recovery, Session,
-    Sessions, SessionsOptions, event_json,
+    SessionId, Sessions, SessionsOptions, event_json,
 };
 use zareba_testkit::traces;
 
@@ -60,6 +60,12 @@ impl Place {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.state.0.path().join(name)
+    }
+
+    /// A session's name that no other test has: without walls, processes are known by it.
+    pub(crate) fn id(&self, name: &str) -> SessionId {
+        let place = self.state.0.path().file_name().unwrap();
+        SessionId::new(format!("{name}-{}", place.display())).unwrap()
     }
 
     /// The log in this place.
@@ -212,7 +218,7 @@ pub(crate) fn keyed(key: &str, action: impl Into<ActionEvent>) -> ActionRequest 
 
 /// The observation of an action, as clients see it.
 pub(crate) async fn observe(session: &Session, action: impl Into<ActionEvent>) -> Value {
-    event_json(&*session.run(request(action)).await.unwrap())
+    event_json(&session.run(request(action)).await.unwrap())
 }
 
 /// The text that came of a command.

@@ -1,17 +1,10 @@
 //! Making, listing, losing and ending sessions.
 
 use rustix::process::{Pid, Signal, kill_process};
-use zareba_protocol::{ErrorClass, RuntimeStatus, SessionId};
+use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_session::{NewSession, Owner, SessionError, SessionState, SessionsOptions};
 
 use crate::fixture::{Place, assert_all_answered, on, output, owner, request, run, statuses};
-
-fn named(name: &str) -> NewSession {
-    NewSession {
-        id: Some(SessionId::new(name).unwrap()),
-        ..on("cli")
-    }
-}
 
 #[tokio::test]
 async fn statuses_are_recorded_in_the_order_in_which_they_were_told() {
@@ -64,6 +57,10 @@ async fn variables_are_in_the_shells() {
 #[tokio::test]
 async fn sessions_are_listed_by_name_and_owner_and_limited() {
     let place = Place::new();
+    let named = |name: &str| NewSession {
+        id: Some(place.id(name)),
+        ..on("cli")
+    };
     let options = SessionsOptions {
         sessions_max: 3,
         owner_sessions_max: 2,
@@ -95,15 +92,16 @@ async fn sessions_are_listed_by_name_and_owner_and_limited() {
     assert!(matches!(more, SessionError::TooMany { .. }), "{more}");
 
     let names = async |owner: Option<&Owner>, after: Option<&str>, limit: usize| {
-        let after = after.map(|name| SessionId::new(name).unwrap());
+        let after = after.map(|name| place.id(name));
         let listed = sessions.list(owner, after.as_ref(), limit).await;
-        let names = listed.iter().map(|info| info.id.to_string());
+        let names = listed.iter().map(|info| info.id.as_str());
+        let names = names.map(|name| name.split('-').next().unwrap());
         names.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(None, None, 10).await, "a b d");
     assert_eq!(names(Some(&owner()), None, 10).await, "a b");
     assert_eq!(names(None, Some("a"), 1).await, "b");
-    let id = SessionId::new("a").unwrap();
+    let id = place.id("a");
     sessions.get(&id).await.unwrap().close().await.unwrap();
     // A closed one can be read, keeps its name, and makes room.
     let closed = sessions.get(&id).await.unwrap();
@@ -127,15 +125,12 @@ async fn a_start_that_fails_says_why_and_leaves_nothing() {
     let sessions = place.serve().await;
     let new = NewSession {
         image: Some("no-such-image".to_owned()),
-        id: Some(SessionId::new("failed").unwrap()),
+        id: Some(place.id("failed")),
         ..on("native")
     };
     let error = sessions.create_ready(new, owner()).await.unwrap_err();
     assert!(matches!(error, SessionError::Runtime(_)), "{error}");
-    let failed = sessions
-        .get(&SessionId::new("failed").unwrap())
-        .await
-        .unwrap();
+    let failed = sessions.get(&place.id("failed")).await.unwrap();
     let info = failed.info();
     assert_eq!(
         (info.state, info.status),

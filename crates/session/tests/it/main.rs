@@ -4,7 +4,6 @@
 //! lies where cargo puts it. A missing one is a failure.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     reason = "what a test sets up must be there, and clippy exempts test functions only"
 )]
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use zareba_protocol::SessionId;
 use zareba_session::{
     NewSession, Record, Recovery, Secret, Session, SessionState, Sessions, event_json,
 };
@@ -10,13 +9,6 @@ use zareba_session::{
 use crate::fixture::{
     Place, answers, assert_all_answered, keyed, on, output, owner, request, run, run_in, text,
 };
-
-fn named(name: &str, runtime: &str) -> NewSession {
-    NewSession {
-        id: Some(SessionId::new(name).unwrap()),
-        ..on(runtime)
-    }
-}
 
 /// Does something in an async runtime of its own, which is gone afterwards with all of its tasks,
 /// like the process that it stands for.
@@ -40,9 +32,11 @@ async fn in_another_life<T: Send + 'static>(
     done
 }
 
-async fn get(sessions: &Sessions, name: &str) -> std::sync::Arc<Session> {
-    let id = SessionId::new(name).unwrap();
-    sessions.get(&id).await.unwrap()
+/// The one session that there is.
+async fn only(sessions: &Sessions) -> std::sync::Arc<Session> {
+    let listed = sessions.list(None, None, 2).await;
+    assert_eq!(listed.len(), 1);
+    sessions.get(&listed[0].id).await.unwrap()
 }
 
 /// Begins an action that waits for `go`, and returns when it runs.
@@ -63,7 +57,7 @@ async fn an_action_in_flight_runs_once_and_is_answered_once() {
     for runtime in ["local", "native"] {
         let place = Place::new();
         let waiting = in_another_life(&place, async move |sessions| {
-            let new = named("kept", runtime);
+            let new = on(runtime);
             let session = sessions.create_ready(new, owner()).await.unwrap();
             output(&session, "A=kept").await;
             begin_waiting(&session).await
@@ -77,7 +71,7 @@ async fn an_action_in_flight_runs_once_and_is_answered_once() {
             in_doubt: 1,
         };
         assert_eq!(recovery, expected, "{runtime}");
-        let session = get(&sessions, "kept").await;
+        let session = only(&sessions).await;
         assert_eq!(session.info().state, SessionState::Ready);
         let go = session.run(request(run_in("other", "echo went > go")));
         let (answer, go) = tokio::join!(session.answer(waiting), go);
@@ -97,22 +91,18 @@ async fn an_action_in_flight_runs_once_and_is_answered_once() {
 #[tokio::test]
 async fn an_action_that_ended_while_nobody_was_there_is_answered_with_what_came_of_it() {
     let place = Place::new();
-    let waiting = in_another_life(&place, async |sessions| {
-        let session = sessions
-            .create_ready(named("kept", "local"), owner())
-            .await
-            .unwrap();
-        begin_waiting(&session).await
+    let (waiting, workspace) = in_another_life(&place, async |sessions| {
+        let session = sessions.create_ready(on("local"), owner()).await.unwrap();
+        (begin_waiting(&session).await, session.info().workspace)
     })
     .await;
-    let workspace = place.path("local/kept/workspace");
-    tokio::task::spawn_blocking(move || std::fs::write(workspace.join("go"), "alone"))
+    tokio::task::spawn_blocking(move || std::fs::write(format!("{workspace}/go"), "alone"))
         .await
         .unwrap()
         .unwrap();
     let (sessions, recovery) = place.recover_with(place.options()).await;
     assert_eq!(recovery.in_doubt, 1);
-    let session = get(&sessions, "kept").await;
+    let session = only(&sessions).await;
     let answer = session.answer(waiting).await.unwrap();
     assert_eq!(text(&event_json(&answer)), "alone", "{answer:?}");
     assert_eq!(output(&session, "cat runs").await, "ran");
@@ -124,10 +114,7 @@ async fn an_action_that_ended_while_nobody_was_there_is_answered_with_what_came_
 async fn an_action_that_was_never_handed_over_runs_now_in_its_order() {
     let place = Place::new();
     in_another_life(&place, async |sessions| {
-        let session = sessions
-            .create_ready(named("kept", "local"), owner())
-            .await
-            .unwrap();
+        let session = sessions.create_ready(on("local"), owner()).await.unwrap();
         output(&session, "true").await;
         // What a server leaves that is killed between the two.
         for number in ["1", "2", "3"] {
@@ -137,7 +124,7 @@ async fn an_action_that_was_never_handed_over_runs_now_in_its_order() {
     .await;
     let (sessions, recovery) = place.recover_with(place.options()).await;
     assert_eq!(recovery.in_doubt, 3);
-    let session = get(&sessions, "kept").await;
+    let session = only(&sessions).await;
     let after = output(&session, "echo 4 >> order; cat order").await;
     assert_eq!(after, "1\n2\n3\n4");
     for (action, _) in answers(&session).await {
@@ -175,7 +162,7 @@ async fn an_action_with_a_secret_is_never_run_without_it() {
     let (ran, lost) = in_another_life(&place, async |sessions| {
         let new = NewSession {
             secrets: vec![("TOKEN".to_owned(), Secret("hunter22".to_owned()))],
-            ..named("kept", "local")
+            ..on("local")
         };
         let session = sessions.create_ready(new, owner()).await.unwrap();
         output(&session, "mkfifo begun go").await;
@@ -203,7 +190,7 @@ async fn an_action_with_a_secret_is_never_run_without_it() {
     })
     .await;
     let sessions = place.serve().await;
-    let session = get(&sessions, "kept").await;
+    let session = only(&sessions).await;
     let lost = session.answer(lost).await.unwrap();
     assert!(text(&event_json(&lost)).contains("NOT run"), "{lost:?}");
     let go = session.run(request(run_in("other", "echo went > go")));
@@ -223,10 +210,7 @@ async fn a_sandbox_that_is_gone_is_lost_and_its_actions_are_answered() {
     let place = Place::new();
     let waiting = in_another_life(&place, async |sessions| {
         // It ends with its server.
-        let session = sessions
-            .create_ready(named("gone", "cli"), owner())
-            .await
-            .unwrap();
+        let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
         begin_waiting(&session).await
     })
     .await;
@@ -237,9 +221,9 @@ async fn a_sandbox_that_is_gone_is_lost_and_its_actions_are_answered() {
         in_doubt: 1,
     };
     assert_eq!(recovery, expected);
-    let session = get(&sessions, "gone").await;
+    let session = only(&sessions).await;
     assert_eq!(session.info().state, SessionState::Lost);
-    let answer = event_json(&*session.answer(waiting).await.unwrap());
+    let answer = event_json(&session.answer(waiting).await.unwrap());
     assert_eq!(answer["extras"]["error_id"], "disconnected");
     assert!(text(&answer).contains("sandbox was lost"), "{answer}");
     assert_all_answered(&session, 3).await;
@@ -255,7 +239,7 @@ async fn a_start_that_was_under_way_is_undone() {
     std::fs::write(workspace.join(".openhands/setup.sh"), "sleep 1000").unwrap();
     let new = NewSession {
         workspace: Some(workspace),
-        ..named("half", "local")
+        ..on("local")
     };
     in_another_life(&place, async |sessions| {
         let session = sessions.create(new, owner()).await.unwrap();
@@ -265,7 +249,7 @@ async fn a_start_that_was_under_way_is_undone() {
     })
     .await;
     let sessions = place.serve().await;
-    let session = get(&sessions, "half").await;
+    let session = only(&sessions).await;
     assert_eq!(session.info().state, SessionState::Failed);
     assert_all_answered(&session, 1).await;
     assert_eq!(place.leftovers(), [""; 0]);
@@ -276,8 +260,8 @@ async fn many_sessions_are_taken_up_at_once() {
     const COUNT: usize = 20;
     let place = Place::new();
     in_another_life(&place, async |sessions| {
-        for number in 0..COUNT {
-            let new = named(&format!("s{number}"), "local");
+        for _ in 0..COUNT {
+            let new = on("local");
             sessions.create_ready(new, owner()).await.unwrap();
         }
     })

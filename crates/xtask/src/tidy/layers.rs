@@ -94,6 +94,10 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer {
+        name: "runtime-docker",
+        may_use: &["protocol", "wire", "runtime"],
+    },
+    Layer {
         name: "testkit",
         may_use: &["protocol", "wire", "runtime"],
     },
@@ -115,6 +119,7 @@ const LAYERS: &[Layer] = &[
             "api",
             "client",
             "runtime-remote",
+            "runtime-docker",
             "facades",
             "server",
         ],
@@ -127,6 +132,28 @@ const LAYERS: &[Layer] = &[
 
 /// What tests of any crate may use besides what the crate itself may.
 const OPEN_TO_TESTS: &str = "testkit";
+
+/// What tests of single crates may use besides: the real thing stands where a fake would prove
+/// nothing.
+const REAL_PARTS: &[(&str, &[&str])] = &[
+    ("session", &["executor", "runtime-native"]),
+    ("facades", &["executor", "runtime-native"]),
+    ("server", &["executor", "runtime-native"]),
+    ("client", SERVER_PARTS),
+    ("runtime-remote", SERVER_PARTS),
+];
+
+/// A whole server.
+const SERVER_PARTS: &[&str] = &[
+    "wire",
+    "executor",
+    "runtime",
+    "runtime-native",
+    "eventlog",
+    "session",
+    "facades",
+    "server",
+];
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -155,8 +182,10 @@ fn is_allowed(layer: &Layer, dependency: &Dependency) -> bool {
     let Some(folder) = manifests::folder_of(&dependency.package) else {
         return true;
     };
-    layer.may_use.contains(&folder)
-        || (dependency.kind == Kind::Development && folder == OPEN_TO_TESTS)
+    let is_real_part =
+        |(name, parts): &(&str, &[&str])| *name == layer.name && parts.contains(&folder);
+    let is_for_tests = folder == OPEN_TO_TESTS || REAL_PARTS.iter().any(is_real_part);
+    layer.may_use.contains(&folder) || (dependency.kind == Kind::Development && is_for_tests)
 }
 
 fn complaint(layer: &Layer, dependency: &Dependency) -> String {

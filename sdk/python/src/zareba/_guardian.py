@@ -42,9 +42,11 @@ def main(program: str, directory: str, lifeline: int, ready: int) -> int:
         os.close(ready)
         server.watch(lifeline)
         if server.is_gone() and server.was_ready():
-            # It was killed, and its sandboxes live on: another one finds them again.
+            # It was killed, and its sandboxes live on: another one finds them again, at an
+            # address that the parent does not know, so that nothing new begins there.
+            os.unlink(server.socket)
             server = Server(program, directory, None)
-        close_sandboxes(directory)
+        close_sandboxes(server.socket, directory)
         server.end()
     finally:
         remove(directory)
@@ -56,9 +58,10 @@ class Server:
 
     def __init__(self, program: str, directory: str, ready: Optional[int]) -> None:
         self.directory = directory
+        self.socket = os.path.join(directory, "last" if ready is None else "socket")
         held, self.lifeline = os.pipe()
         answers, told = os.pipe()
-        command = [program, "serve", "--listen", f"unix:{directory}/socket"]
+        command = [program, "serve", "--listen", f"unix:{self.socket}"]
         command += ["--ready-fd", str(told if ready is None else ready)]
         command += ["--lifeline-fd", str(held)]
         with open(os.path.join(directory, "server.log"), "ab") as log:
@@ -108,46 +111,46 @@ class Server:
             self.process.wait()
 
 
-def close_sandboxes(directory: str) -> None:
+def close_sandboxes(place: str, directory: str) -> None:
     """Ends everything that runs in the server's sandboxes."""
     try:
         with open(os.path.join(directory, "admin.key")) as file:
             key = file.read().strip()
-        names = open_sandboxes(directory, key)
+        names = open_sandboxes(place, key)
         with ThreadPoolExecutor(CLOSERS_MAX) as closers:
-            list(closers.map(lambda name: close(directory, key, name), names))
+            list(closers.map(lambda name: close(place, key, name), names))
     except (OSError, ValueError, http.client.HTTPException):
         # It has ended under our hands; there is nobody left to tell.
         return
 
 
-def open_sandboxes(directory: str, key: str) -> List[str]:
+def open_sandboxes(place: str, key: str) -> List[str]:
     """The names of all that are not closed."""
     names: List[str] = []
     after = ""
     while True:
-        _, page = ask(directory, key, "GET", f"/v1/sessions{after}")
+        _, page = ask(place, key, "GET", f"/v1/sessions{after}")
         names += [each["id"] for each in page["sessions"] if each["state"] != "closed"]
         if not page.get("next"):
             return names
         after = f"?after={page['next']}"
 
 
-def close(directory: str, key: str, name: str) -> None:
+def close(place: str, key: str, name: str) -> None:
     """Ends one sandbox; the others shall end even if this one does not."""
     try:
-        ask(directory, key, "DELETE", f"/v1/sessions/{name}")
+        ask(place, key, "DELETE", f"/v1/sessions/{name}")
     except (OSError, ValueError, http.client.HTTPException):
         return
 
 
-def ask(directory: str, key: str, method: str, path: str) -> Tuple[int, Any]:
+def ask(place: str, key: str, method: str, path: str) -> Tuple[int, Any]:
     """One request to the server."""
     connection = http.client.HTTPConnection("localhost", timeout=REQUEST_TIMEOUT)
     connection.sock = socket.socket(socket.AF_UNIX)
     try:
         connection.sock.settimeout(REQUEST_TIMEOUT)
-        connection.sock.connect(f"{directory}/socket")
+        connection.sock.connect(place)
         connection.request(method, path, headers={"authorization": f"Bearer {key}"})
         answer = connection.getresponse()
         content = answer.read()

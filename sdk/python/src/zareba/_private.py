@@ -20,8 +20,9 @@ from . import _guardian
 from ._place import UNIX, Place
 from .errors import DisconnectedError, UnsupportedError
 
-_SOCKET_PATH_MAX = 100
-"""Bytes of a socket's path; the system takes a few more."""
+_PATH_MAX = 107 - len("/native/") - 64 - len("/s")
+"""Bytes of the directory's path: below it, named by a sandbox, is a socket, whose path the system
+limits."""
 _END_TIMEOUT = 60.0
 _SHOWN_MAX = 2000
 
@@ -120,7 +121,7 @@ def program(environment: Mapping[str, str]) -> str:
 def _directory() -> str:
     """A directory of ours alone, whose name is short enough for a socket in it."""
     made = tempfile.mkdtemp(prefix="zareba-")
-    if len(os.fsencode(made)) + len("/socket") <= _SOCKET_PATH_MAX:
+    if len(os.fsencode(made)) <= _PATH_MAX:
         return made
     os.rmdir(made)
     return tempfile.mkdtemp(prefix="zareba-", dir="/tmp")

@@ -67,7 +67,7 @@ class AsyncSandbox:
             life_max=life_max,
         )
         new = models.CreateSession(
-            id=id or f"py-{uuid.uuid4().hex}",
+            id=id or f"py-{uuid.uuid4().hex[:24]}",
             runtime=runtime,
             image=image,
             workspace=workspace,
