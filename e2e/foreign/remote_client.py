@@ -173,7 +173,10 @@ def a_paused_runtime_wakes_when_it_is_used(provider) -> None:
         output(runtime, 'kept=here')
         equal(provider.call('POST', '/pause', json={'runtime_id': runtime_id}).status_code, 200)
         equal(provider.call('GET', f'/sessions/{sid}').json()['status'], 'paused')
-        # The client is answered with 503, calls /resume and sends the command again.
+        # The client is answered with 503, calls /resume and asks again. With an action it would
+        # wait for itself: it holds the lock of its actions while it sets its environment up anew.
+        equal(runtime.list_files('/'), runtime.list_files('/'))
+        equal(provider.call('GET', f'/sessions/{sid}').json()['status'], 'running')
         equal(output(runtime, 'echo $kept'), 'here')
         runtime.close()
         equal(provider.call('GET', f'/sessions/{sid}').json()['status'], 'paused')

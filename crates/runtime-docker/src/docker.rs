@@ -19,7 +19,7 @@ use crate::{
     engine::Engine,
     found,
     make::{cannot_start, make},
-    monitor,
+    monitor, openhands,
     request::OWNER_LABEL,
     warm::{WarmCounts, WarmPool},
     watcher::Watcher,
@@ -97,8 +97,8 @@ impl DockerRuntime {
     }
 
     /// Removes what ended or killed processes of this installation have left behind, and kept
-    /// sandboxes that were idle for too long; nobody else's (DK-6). Done once by itself before the
-    /// first sandbox is made. Returns how many were removed.
+    /// sandboxes that were idle for too long; nobody else's (DK-6). What a killed process left is
+    /// also removed before the first sandbox is made. Returns how many were removed.
     ///
     /// # Errors
     /// When the Engine or the state directory cannot be used.
@@ -139,8 +139,21 @@ impl DockerRuntime {
         monitor::probe(&self.shared).await
     }
 
+    /// Makes the image `tag`, which an unmodified OpenHands can start in place of its own runtime
+    /// image, from any base image that has a shell. Returns its id.
+    ///
+    /// # Errors
+    /// When the base image cannot be had, or the Engine cannot make another of it.
+    pub async fn make_openhands_image(
+        &self,
+        base: &str,
+        tag: &str,
+    ) -> Result<String, RuntimeError> {
+        openhands::make_image(&self.shared, base, tag).await
+    }
+
     async fn sweep_once(&self) -> Result<(), RuntimeError> {
-        let sweep = || async { self.reap().await.map(drop) };
+        let sweep = || async { found::sweep(&self.shared).await.map(drop) };
         self.swept.get_or_try_init(sweep).await.copied()
     }
 

@@ -226,9 +226,16 @@ fn summary(container: ContainerSummary) -> Option<SandboxSummary> {
 
 /// Removes what has no owner any more and is not to be kept. Returns how many.
 pub(crate) async fn reap(shared: &Shared) -> Result<usize, RuntimeError> {
+    let engine = shared.engine().await?;
+    let removed = sweep(shared).await?;
+    Ok(removed + reap_without_directory(shared, &engine).await?)
+}
+
+/// The same for sandboxes that have a directory, which is all that a killed process leaves. The
+/// Engine is not asked when there is none.
+pub(crate) async fn sweep(shared: &Shared) -> Result<usize, RuntimeError> {
     let abandoned = RunDirectory::abandoned(&shared.directory).map_err(cannot_start)?;
-    if abandoned.is_empty() && shared.options.lifetime == Lifetime::WithUs {
-        // Nothing to do, and the Engine need not be asked.
+    if abandoned.is_empty() {
         return Ok(0);
     }
     let engine = shared.engine().await?;
@@ -244,7 +251,6 @@ pub(crate) async fn reap(shared: &Shared) -> Result<usize, RuntimeError> {
         gone.map_err(cannot_remove)?;
         removed += 1;
     }
-    removed += reap_without_directory(shared, &engine).await?;
     Ok(removed)
 }
 

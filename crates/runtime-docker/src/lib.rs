@@ -8,7 +8,8 @@
 //! is asked of the `engine`, `readback` compares what came of it, `wake` starts it, asks the
 //! `kernel` what holds it and waits for the executor behind the `door`; `make` is the order of all
 //! that. Then `keep` owns it, told by the `watcher` of what happens to it, until `remains` are
-//! removed. `found` is for sandboxes that were made earlier, `monitor` for those who look.
+//! removed. `found` is for sandboxes that were made earlier, `warm` for those that are made ahead,
+//! `monitor` for those who look, and `openhands` makes images for somebody else's runtime.
 #![deny(missing_docs)]
 
 mod options;
@@ -18,6 +19,7 @@ mod docker;
 mod found;
 mod make;
 mod monitor;
+mod openhands;
 mod sandbox;
 mod warm;
 

@@ -366,7 +366,8 @@ fn port_key(port: &Reserved) -> String {
     format!("{}/tcp", port.inside)
 }
 
-fn owned<const N: usize>(pairs: [(&str, &str); N]) -> HashMap<String, String> {
+/// A map as the Engine's types have it.
+pub(crate) fn owned<const N: usize>(pairs: [(&str, &str); N]) -> HashMap<String, String> {
     let pairs = pairs.into_iter();
     pairs
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from typing import Callable, List, Optional, Tuple
@@ -14,7 +15,8 @@ Cut = Callable[[bytes, int], bool]
 class Proxy:
     """Passes bytes both ways. It is its own context, at whose end all connections are closed."""
 
-    def __init__(self, target: Tuple[str, int], cut: Cut) -> None:
+    def __init__(self, target: Tuple[str, int], cut: Cut, answered: bool = True) -> None:
+        self._answered = answered
         self._target = target
         self._cut = cut
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -48,7 +50,7 @@ class Proxy:
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
 
     def _serve(self, near: socket.socket) -> None:
-        first = near.recv(65536)
+        first = _request(near)
         if not first:
             return near.close()
         far = socket.create_connection(self._target)
@@ -59,15 +61,28 @@ class Proxy:
         far.sendall(self._renamed(first))
         threading.Thread(target=_pass, args=(near, far, self._renamed), daemon=True).start()
         if self._cut(first, number):
-            far.recv(1)  # It was acted on; the answer is lost.
-            _end(near)
-            return _end(far)
+            # It was acted on, or is being acted on; the answer is lost.
+            if self._answered:
+                far.recv(1)
+            return _end(near)
         _pass(far, near, lambda piece: piece)
 
     def _renamed(self, piece: bytes) -> bytes:
         """The server answers to its own name only. A head comes in one piece."""
         ours = self.url.rsplit("/", 1)[1].encode()
         return piece.replace(ours, f"{self._target[0]}:{self._target[1]}".encode())
+
+
+def _request(connection: socket.socket) -> bytes:
+    """A request with its body, as far as that says how long it is."""
+    request = b""
+    while True:
+        piece = connection.recv(65536)
+        request += piece
+        head, is_whole, body = request.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        if not piece or (is_whole and len(body) >= int(length.group(1) if length else 0)):
+            return request
 
 
 def _pass(source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]) -> None:

@@ -14,10 +14,10 @@ from proxy import Cut, Proxy
 from zareba import Client, DisconnectedError, Sandbox
 
 
-def proxy(server: Server, cut: Cut) -> Proxy:
+def proxy(server: Server, cut: Cut, answered: bool = True) -> Proxy:
     parts = urlsplit(server.url)
     assert parts.hostname and parts.port
-    return Proxy((parts.hostname, parts.port), cut)
+    return Proxy((parts.hostname, parts.port), cut, answered)
 
 
 def test_an_action_whose_answer_is_lost_runs_once(server: Server, sandbox: Sandbox) -> None:
@@ -30,15 +30,24 @@ def test_an_action_whose_answer_is_lost_runs_once(server: Server, sandbox: Sandb
     assert sandbox.run("cat counted").output == "line"
 
 
-def test_a_sandbox_whose_answer_is_lost_is_made_once(server: Server, client: Client) -> None:
+@pytest.mark.parametrize("answered", [True, False], ids=["ready", "starting"])
+def test_a_sandbox_whose_answer_is_lost_is_made_once(
+    server: Server, client: Client, answered: bool
+) -> None:
     before = {each.id for each in Sandbox.list(client=client)}
-    with proxy(server, lambda head, number: head.startswith(b"POST /v1/sessions?")) as broken:
+    with proxy(server, lambda head, number: number == 1, answered) as broken:
         with Client(broken.url, server.key) as cut_off:
             with Sandbox.create(client=cut_off) as sandbox:
                 assert sandbox.run("echo alive").output == "alive"
                 made = {each.id for each in Sandbox.list(client=client)} - before
                 assert made == {sandbox.id}
-        # A name that somebody else may have chosen as well is not taken for ours.
+    assert len(broken.requests) > 1
+
+
+def test_a_name_that_others_may_choose_too_is_not_asked_for_twice(
+    server: Server, client: Client
+) -> None:
+    with proxy(server, lambda head, number: number == 1) as broken:
         with Client(broken.url, server.key) as cut_off, pytest.raises(DisconnectedError):
             Sandbox.create(id="named-by-us", client=cut_off)
     Sandbox.connect("named-by-us", client=client).close()

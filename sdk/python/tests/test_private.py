@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Callable, Iterator, List
 
 import pytest
 
@@ -20,7 +20,8 @@ SCRIPT = """
 import os, sys, zareba
 from zareba import _private
 sandbox = zareba.Sandbox.create()
-sandbox.run("sleep {marker} &")
+# Until the shell's child has become what it is looked for as.
+sandbox.run("sleep {marker} & until grep -q sleep /proc/$!/comm; do :; done").check()
 assert _private._server is not None
 print(_private._server.directory, flush=True)
 {rest}
@@ -30,10 +31,10 @@ print(_private._server.directory, flush=True)
 class Run:
     """A Python process with a sandbox in it, in which something sleeps for a marked time."""
 
-    def __init__(self, program: str, home: Path, rest: str, more: Dict[str, str]) -> None:
+    def __init__(self, program: str, home: Path, rest: str) -> None:
         # A number that no other process sleeps for.
         self.marker = str(10**9 + uuid.uuid4().int % 10**9)
-        environment = {**os.environ, "ZAREBA_BIN": program, "TMPDIR": str(home), **more}
+        environment = {**os.environ, "ZAREBA_BIN": program, "TMPDIR": str(home)}
         script = SCRIPT.format(marker=self.marker, rest=rest)
         self.process = subprocess.Popen(
             [sys.executable, "-c", script],
@@ -94,44 +95,55 @@ def temporary() -> Iterator[Path]:
     made.rmdir()
 
 
-def run(program: str, temporary: Path, rest: str, **more: str) -> Run:
-    return Run(program, temporary, rest, more)
+Begin = Callable[[str], Run]
 
 
-def test_a_process_that_ends_leaves_nothing(program: str, temporary: Path) -> None:
-    ended = run(program, temporary, "assert sandbox.run('echo hi').output == 'hi'")
+@pytest.fixture
+def begin(program: str, temporary: Path) -> Iterator[Begin]:
+    """Starts such processes, and ends those that a failed test has left."""
+    begun: List[Run] = []
+
+    def start(rest: str) -> Run:
+        begun.append(Run(program, temporary, rest))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.process.kill()
+        each.end()
+        each.await_nothing_left()
+
+
+def test_a_process_that_ends_leaves_nothing(begin: Begin) -> None:
+    ended = begin("assert sandbox.run('echo hi').output == 'hi'")
     assert ended.end() == 0
     # It has waited for the end of everything.
     assert ended.left() == []
 
 
-def test_a_process_that_fails_leaves_nothing(program: str, temporary: Path) -> None:
-    failed = run(program, temporary, "raise SystemExit(3)")
+def test_a_process_that_fails_leaves_nothing(begin: Begin) -> None:
+    failed = begin("raise SystemExit(3)")
     assert failed.end() == 3
     assert failed.left() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_process_that_is_killed_leaves_nothing(
-    program: str, temporary: Path, number: signal.Signals
-) -> None:
-    killed = run(program, temporary, "sys.stdin.read()")
+def test_a_process_that_is_killed_leaves_nothing(begin: Begin, number: signal.Signals) -> None:
+    killed = begin("sys.stdin.read()")
     assert killed.asleep(), "the sandbox has nothing that could be left"
     killed.process.send_signal(number)
     killed.end()
     killed.await_nothing_left()
 
 
-def test_a_server_that_is_killed_leaves_nothing_and_another_one_comes(
-    program: str, temporary: Path
-) -> None:
+def test_a_server_that_is_killed_leaves_nothing_and_another_one_comes(begin: Begin) -> None:
     rest = """
 sys.stdin.readline()
 again = zareba.Sandbox.create()
 print(again.run("echo again").output, flush=True)
 print(_private._server.directory, flush=True)
 """
-    killed = run(program, temporary, rest)
+    killed = begin(rest)
     first = killed.directory
     servers = [pid for pid in pids() if f"serve --listen unix:{first}/" in command_line(pid)]
     assert len(servers) == 1 and killed.asleep()
@@ -147,21 +159,21 @@ print(_private._server.directory, flush=True)
     assert not os.path.exists(second)
 
 
-def test_a_child_does_not_keep_the_server_of_its_parent(program: str, temporary: Path) -> None:
+def test_a_child_does_not_keep_the_server_of_its_parent(begin: Begin) -> None:
     rest = """
 child = os.fork()
 if child == 0:
     sys.stdin.read()
     os._exit(0)
 """
-    parent = run(program, temporary, rest)
+    parent = begin(rest)
     assert parent.process.wait(SECONDS) == 0
     parent.await_nothing_left()
     parent.end()
 
 
 def test_a_long_name_for_temporary_files_is_no_obstacle(program: str, tmp_path: Path) -> None:
-    ended = run(program, tmp_path, "")
+    ended = Run(program, tmp_path, "")
     assert ended.end() == 0 and not ended.directory.startswith(str(tmp_path))
     assert ended.left() == []
 
@@ -181,16 +193,14 @@ def test_a_server_that_cannot_start_is_an_error_with_its_words(
     assert "DisconnectedError" in done.stderr and "not today" in done.stderr
 
 
-def test_a_workspace_of_this_machine_can_be_used(
-    program: str, temporary: Path, tmp_path: Path
-) -> None:
+def test_a_workspace_of_this_machine_can_be_used(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir(mode=0o755)
     (tmp_path / "project" / "file").write_text("from outside\n")
     rest = """
 with zareba.Sandbox.create(workspace=sys.stdin.readline().strip()) as other:
     print(other.run("cat file").output, flush=True)
 """
-    using = run(program, temporary, rest)
+    using = begin(rest)
     assert using.process.stdin and using.process.stdout
     using.process.stdin.write(f"{tmp_path}/project\n")
     using.process.stdin.flush()

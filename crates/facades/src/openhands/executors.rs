@@ -2,8 +2,8 @@
 //! own routes.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use axum::{
@@ -33,6 +33,10 @@ const KEPT_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Executors {
     routers: Mutex<HashMap<SessionId, Router>>,
+    /// Sessions that a client has put to sleep. Those that went to sleep by themselves wake when
+    /// something is asked of them, because their client cannot take it that they sleep: it waits
+    /// for itself when an action meets that.
+    put_to_sleep: Mutex<HashSet<SessionId>>,
 }
 
 impl Executors {
@@ -47,6 +51,35 @@ impl Executors {
     fn forget(&self, session: &SessionId) {
         let mut routers = self.routers.lock().unwrap_or_else(PoisonError::into_inner);
         routers.remove(session);
+        self.note_awake(session);
+    }
+
+    pub(super) fn note_asleep(&self, session: &SessionId) {
+        self.asleep().insert(session.clone());
+    }
+
+    pub(super) fn note_awake(&self, session: &SessionId) {
+        self.asleep().remove(session);
+    }
+
+    fn asleep(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        let asleep = self.put_to_sleep.lock();
+        asleep.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn require_usable(&self, session: &SessionId, state: SessionState) -> Result<(), Refusal> {
+        match state {
+            SessionState::Ready => Ok(()),
+            // To their client this status means that `/resume` helps.
+            SessionState::Paused if self.asleep().contains(session) => {
+                Err(unavailable("the session is paused: resume it"))
+            }
+            SessionState::Paused => Ok(()),
+            SessionState::Starting => Err(unavailable("the session is starting")),
+            SessionState::Failed | SessionState::Lost | SessionState::Closed => {
+                Err(Refusal::not_found())
+            }
+        }
     }
 }
 
@@ -62,7 +95,7 @@ pub(super) async fn serve(
     if has_ended(state) {
         facade.executors.forget(&id);
     }
-    if let Err(refusal) = require_ready(state) {
+    if let Err(refusal) = facade.executors.require_usable(&id, state) {
         // Their client sends its next request on the same connection, which a body that nobody
         // has read would end.
         linger(TimedBody::new(body, facade.settings.limits.body_stall)).await;
@@ -94,18 +127,6 @@ impl OpenHands {
             return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
         }
         self.session(&principal, id).await
-    }
-}
-
-fn require_ready(state: SessionState) -> Result<(), Refusal> {
-    match state {
-        SessionState::Ready => Ok(()),
-        // To their client this status means that `/resume` helps.
-        SessionState::Paused => Err(unavailable("the session is paused: resume it")),
-        SessionState::Starting => Err(unavailable("the session is starting")),
-        SessionState::Failed | SessionState::Lost | SessionState::Closed => {
-            Err(Refusal::not_found())
-        }
     }
 }
 

@@ -1,16 +1,15 @@
 //! The part of the remote runtime API about images. Nothing is built here, and that is said.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Query, Request},
     response::Response,
 };
-use futures_util::StreamExt as _;
 use http::{StatusCode, Uri};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
+use zareba_wire::serving::{TimedBody, linger};
 
 use super::{ImageFacts, OpenHands, Principal, UnknownImage, answer::Refusal, answer::json_answer};
 
@@ -18,9 +17,6 @@ use super::{ImageFacts, OpenHands, Principal, UnknownImage, answer::Refusal, ans
 const REGISTRY_PREFIX: &str = "zareba";
 /// The one build that there ever is.
 const BUILD: &str = "no-builder";
-/// What is read away of a build context, so that its sender gets to read the answer.
-const CONTEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
-const CONTEXT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct WhichImage {
@@ -69,12 +65,13 @@ pub(super) async fn image_exists(
 
 /// Takes note of a build that will not happen; its status says why.
 pub(super) async fn build(
-    _: Arc<OpenHands>,
+    facade: Arc<OpenHands>,
     _: Principal,
     request: Request,
 ) -> Result<Response, Refusal> {
-    // Past the deadline the client gets its answer, and perhaps a broken connection with it.
-    let _ = tokio::time::timeout(CONTEXT_TIMEOUT, read_away(request.into_body())).await;
+    let stall = facade.settings.limits.body_stall;
+    // The build context is read away, so that its sender gets to read the answer.
+    linger(TimedBody::new(request.into_body(), stall)).await;
     Ok(json_answer(&json!({ "build_id": BUILD })))
 }
 
@@ -99,17 +96,6 @@ impl OpenHands {
         match &self.settings.images {
             Some(images) => images.find(image).await,
             None => None,
-        }
-    }
-}
-
-async fn read_away(body: Body) {
-    let mut pieces = body.into_data_stream();
-    let mut bytes = 0;
-    while let Some(Ok(piece)) = pieces.next().await {
-        bytes += piece.len();
-        if bytes > CONTEXT_BYTES_MAX {
-            return;
         }
     }
 }

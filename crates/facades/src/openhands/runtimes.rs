@@ -53,6 +53,7 @@ pub(super) async fn stop(
     request: Request,
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
+    facade.executors.note_awake(session.id());
     session.close().await?;
     Ok(json_answer(&json!({})))
 }
@@ -64,6 +65,7 @@ pub(super) async fn pause(
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
     session.pause().await?;
+    facade.executors.note_asleep(session.id());
     Ok(json_answer(&json!({})))
 }
 
@@ -74,6 +76,7 @@ pub(super) async fn resume(
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
     session.resume().await?;
+    facade.executors.note_awake(session.id());
     Ok(json_answer(&json!({})))
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 pub(crate) struct Provider {
     pub(crate) url: String,
     pub(crate) sessions: Sessions,
-    pub(crate) state: Arc<TempDir>,
+    state: TempDir,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
 }
@@ -50,14 +50,8 @@ impl Provider {
     }
 
     pub(crate) async fn with(kind: Kind, settings: OpenHandsSettings) -> Self {
-        // Short: the path of a Unix socket is limited.
-        let state = tempfile::Builder::new().prefix("zf").tempdir().unwrap();
-        let file = state.path().join("log/events.db");
-        let log = EventLog::open_file(&file, Durability::Process)
-            .await
-            .unwrap();
-        let session_keys = SessionKeys::of_log(&log).await.unwrap();
-        let (sessions, _) = Sessions::start(log, options(kind, &state)).await.unwrap();
+        let (sessions, state) = sessions(kind).await;
+        let session_keys = SessionKeys::of_log(sessions.log()).await.unwrap();
         let facade = OpenHands::new(sessions.clone(), Arc::new(Keys), session_keys, settings);
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 0).into());
         let listener = Listener::bind(&endpoint, true).unwrap();
@@ -72,7 +66,7 @@ impl Provider {
         Self {
             url,
             sessions,
-            state: Arc::new(state),
+            state,
             shutdown: Some(shutdown),
             serving,
         }
@@ -87,6 +81,16 @@ impl Provider {
         drop(self.shutdown.take());
         (&mut self.serving).await.unwrap();
         self.sessions.shut_down(Duration::from_secs(10)).await;
+        assert_eq!(self.left(), [""; 0]);
+    }
+
+    /// What sandboxes have left in the state directory.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let directories = ["cli", "native"].map(|kind| self.state.path().join(kind));
+        let entries = directories.iter().flat_map(std::fs::read_dir).flatten();
+        let paths = entries.flatten().map(|entry| entry.path());
+        let paths = paths.map(|path| path.display().to_string());
+        paths.filter(|path| !path.ends_with("/.lock")).collect()
     }
 }
 

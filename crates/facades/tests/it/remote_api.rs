@@ -146,6 +146,12 @@ async fn a_paused_runtime_is_unavailable_until_it_is_resumed() {
         assert_eq!(api.post("/resume", which.clone()).await.0, StatusCode::OK);
     }
     assert_eq!(runtime.output("echo $kept; pwd").await, "here\n/workspace");
+    // One that went to sleep by itself wakes when it is used.
+    let id = started["runtime_id"].as_str().unwrap().parse().unwrap();
+    let session = provider.sessions.get(&id).await.unwrap();
+    session.pause().await.unwrap();
+    assert_eq!(api.get("/sessions/sid").await.1["status"], "paused");
+    assert_eq!(runtime.output("echo $kept").await, "here");
     provider.stop().await;
 }
 

@@ -1,21 +1,23 @@
 //! What is asked of the Engine: one thin function per call, with its deed in words.
 
-use std::{collections::HashMap, future::Future, pin::Pin, time::Duration};
+use std::{collections::HashMap, future::Future, io, pin::Pin, time::Duration};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker,
     container::LogOutput,
     errors::Error as Reply,
     models::{
-        ContainerCreateBody, ContainerInspectResponse, ContainerStatsResponse, ContainerSummary,
-        EventMessage, NetworkConnectRequest, NetworkCreateRequest, SystemInfo, VolumeCreateRequest,
+        ContainerConfig, ContainerCreateBody, ContainerInspectResponse, ContainerStatsResponse,
+        ContainerSummary, EventMessage, NetworkConnectRequest, NetworkCreateRequest, SystemInfo,
+        VolumeCreateRequest,
     },
     query_parameters::{
-        AttachContainerOptions, CreateContainerOptions, CreateImageOptions, EventsOptions,
-        ListContainersOptions, ListNetworksOptions, ListVolumesOptions, LogsOptions,
-        RemoveContainerOptions, RemoveVolumeOptions, StatsOptions,
+        AttachContainerOptions, CommitContainerOptions, CreateContainerOptions, CreateImageOptions,
+        EventsOptions, ListContainersOptions, ListNetworksOptions, ListVolumesOptions, LogsOptions,
+        RemoveContainerOptions, RemoveVolumeOptions, StatsOptions, UploadToContainerOptions,
     },
 };
+use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWrite;
@@ -269,6 +271,37 @@ impl Engine {
             let late = Reply::RequestTimeoutError;
             Err(EngineError::new(deed.clone(), late))
         })
+    }
+
+    /// Unpacks an archive into a container that was never started. One that runs could change
+    /// links under the Engine's hands (DK-5).
+    pub(crate) async fn unpack_into_new(
+        &self,
+        id: &str,
+        archive: impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let options = UploadToContainerOptions {
+            path: "/".to_owned(),
+            ..UploadToContainerOptions::default()
+        };
+        let archive = bollard::body_try_stream(archive);
+        let unpacked = self.docker.upload_to_container(id, Some(options), archive);
+        call(format!("put files into the container `{id}`"), unpacked).await
+    }
+
+    /// Makes an image of a container and returns its id.
+    pub(crate) async fn commit(&self, id: &str, tag: &str) -> Result<String, EngineError> {
+        let options = CommitContainerOptions {
+            container: Some(id.to_owned()),
+            repo: Some(tag.to_owned()),
+            pause: false,
+            ..CommitContainerOptions::default()
+        };
+        let made = self
+            .docker
+            .commit_container(options, ContainerConfig::default());
+        let made = call(format!("make the image `{tag}`"), made).await?;
+        Ok(made.id)
     }
 
     pub(crate) async fn make_network(

@@ -1,6 +1,12 @@
 //! Runtimes with a state directory of their own, and what they leave on the Engine.
 
-use std::{path::PathBuf, process::Command, sync::Arc, time::Duration};
+use std::{
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -84,6 +90,29 @@ impl Fixture {
     /// Does something to the Engine behind our back.
     pub(crate) fn docker(&self, arguments: &[&str]) -> String {
         docker_at(&self.socket, arguments)
+    }
+
+    /// Reads along until a container has written these words to its standard error.
+    pub(crate) fn await_log(&self, container: &str, words: &str) {
+        let mut logs = Command::new("docker")
+            .arg("--host")
+            .arg(format!("unix://{}", self.socket.display()))
+            .args(["logs", "--follow", container])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(logs.stderr.take().unwrap()).lines();
+        let mut said: Vec<String> = Vec::new();
+        for line in lines.map_while(Result::ok) {
+            said.push(line);
+            if said.iter().any(|line| line.contains(words)) {
+                break;
+            }
+        }
+        let _ = logs.kill();
+        logs.wait().unwrap();
+        assert!(said.iter().any(|line| line.contains(words)), "{said:#?}");
     }
 
     pub(crate) async fn sandbox(&self) -> Arc<dyn Sandbox> {

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_runtime::{Runtime as _, SandboxId, SandboxSpec, SandboxState};
-use zareba_runtime_docker::{DockerOptions, Lifetime};
+use zareba_runtime_docker::{DockerOptions, EngineAddress, Lifetime};
 
+use crate::engine::OwnEngine;
 use crate::fixture::{
     BUSYBOX, DEBIAN, container, fixture, fixture_in, fixture_with, output, spec,
     spec_with_statuses, told,
@@ -116,6 +117,13 @@ async fn what_a_killed_process_left_is_removed_and_nobody_elses_is_dk_6() {
     assert_eq!(killed.leftovers(), [""; 0]);
     assert_eq!(output(&*beside, "echo unharmed").await, "unharmed");
     other.docker(&["inspect", &stranger]);
+    // One whose directory is gone can be found by nobody, and is removed as well.
+    let lost = killed.sandbox().await;
+    let directory = killed.state.path().join("docker").join(lost.id().as_str());
+    drop(lost);
+    std::fs::remove_dir_all(directory).unwrap();
+    assert_eq!(killed.runtime.reap().await.unwrap(), 1);
+    assert_eq!(killed.leftovers(), [""; 0]);
     other.docker(&["rm", &stranger]);
     beside.close().await.unwrap();
     assert_eq!(other.leftovers(), [""; 0]);
@@ -251,4 +259,41 @@ async fn a_warm_sandbox_is_handed_out_at_once_and_replaced() {
     }
     fixture.runtime.cool_down().await;
     assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+/// Only the Engine's socket has to be open to them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_user_who_may_ask_the_engine_needs_no_more() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    let engine = OwnEngine::start();
+    let EngineAddress::Unix(socket) = engine.address() else {
+        panic!("it listens on a socket");
+    };
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(&socket, 0o666);
+    open(socket.parent().unwrap(), 0o711);
+    let place = tempfile::tempdir().unwrap();
+    chown(place.path(), Some(4321), Some(4321)).unwrap();
+    for case in [
+        "conformance::busybox::a_given_workspace_is_used_and_stays",
+        "conformance::busybox::a_sandbox_is_found_again_where_that_is_promised",
+        "conformance::busybox::closing_ends_everything_inside",
+    ] {
+        let ran = std::process::Command::new("setpriv")
+            .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
+            .args(["--inh-caps=-all", "--bounding-set=-all"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", case])
+            .env("HOME", place.path())
+            .env("TMPDIR", place.path())
+            .env("ZAREBA_TEST_DOCKER", &socket)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{said}{errors}");
+        assert!(said.contains("1 passed"), "{said}");
+    }
 }

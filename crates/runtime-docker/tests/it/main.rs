@@ -15,4 +15,5 @@ mod faults;
 mod fixture;
 mod hardening;
 mod life;
+mod openhands;
 mod settings;

@@ -39,10 +39,7 @@ impl Backend for Remote {
 
     fn traces(&self, mark: &str) -> Vec<String> {
         let mut found = traces::processes(mark);
-        for kind in ["cli", "native"] {
-            let entries = traces::entries(&self.provider.state.path().join(kind));
-            found.extend(entries.into_iter().filter(|path| !path.ends_with("/.lock")));
-        }
+        found.extend(self.provider.left());
         found
     }
 }

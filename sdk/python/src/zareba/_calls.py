@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Dict, Mapping, Optional, Tuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
 
@@ -82,6 +82,11 @@ class Call:
     content: Optional[bytes] = None
     repeat: Repeat = Repeat.UNSENT
     deadline: float = SHORT
+
+    @property
+    def target(self) -> str:
+        """The path with its parameters."""
+        return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
 
     def asking(self, **query: Any) -> Call:
         """The same with more parameters; those that are `None` are left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, Dict, Type, TypeVar
 
 import httpx
@@ -18,21 +19,28 @@ STREAM_SILENCE_MAX = 90.0
 PIECE_BYTES = 256 * 1024
 """How much of a file is read and sent at a time."""
 _CONNECTIONS_MAX = 200
+_ADDRESSES_MAX = 256
 
 Document = TypeVar("Document", bound=BaseModel)
 
 
 def options(place: Place) -> Dict[str, Any]:
     """How to make an HTTP client for a place, beside its transport."""
-    headers = {"user-agent": f"zareba-python/{VERSION}"}
+    return {"trust_env": not place.is_local, "follow_redirects": False}
+
+
+def headers(place: Place) -> Dict[str, str]:
+    """What every request to a place carries."""
+    made = {"user-agent": f"zareba-python/{VERSION}", "accept": "*/*"}
     if place.key:
-        headers["authorization"] = f"Bearer {place.key}"
-    return {
-        "base_url": place.base_url,
-        "headers": headers,
-        "trust_env": not place.is_local,
-        "follow_redirects": False,
-    }
+        made["authorization"] = f"Bearer {place.key}"
+    return made
+
+
+@lru_cache(maxsize=_ADDRESSES_MAX)
+def address(base: str, target: str) -> httpx.URL:
+    """A parsed address: most requests go where one has gone before."""
+    return httpx.URL(base + target)
 
 
 def transport_options(place: Place) -> Dict[str, Any]:

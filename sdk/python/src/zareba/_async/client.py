@@ -92,8 +92,7 @@ class AsyncClient:
         Whoever asked has to close it.
         """
         http, place = await self._connection()
-        request = _request(http, call, None)
-        request.extensions["timeout"]["read"] = _http.STREAM_SILENCE_MAX
+        request = _request(place, call, None, _http.within(_http.STREAM_SILENCE_MAX))
         try:
             response = await http.send(request, stream=True)
             if not response.is_success:
@@ -128,7 +127,7 @@ class AsyncClient:
     async def _send_once(self, call: Call, body: Optional[Body]) -> httpx.Response:
         http, place = await self._connection()
         try:
-            response = await http.send(_request(http, call, body))
+            response = await http.send(_request(place, call, body, _http.within(call.deadline)))
         except httpx.HTTPError as error:
             failed = _http.failure(place, error)
             # A server that was found and not named may be elsewhere by now.
@@ -154,12 +153,14 @@ class AsyncClient:
             return self._http, self._place
 
 
-def _request(http: httpx.AsyncClient, call: Call, body: Optional[Body]) -> httpx.Request:
-    return http.build_request(
+def _request(
+    place: _place.Place, call: Call, body: Optional[Body], timeout: httpx.Timeout
+) -> httpx.Request:
+    """Made directly: what the library would do for it costs as much again as all the rest."""
+    return httpx.Request(
         call.method,
-        call.path,
-        params=call.query,
-        headers=call.headers,
+        _http.address(place.base_url, call.target),
+        headers={**_http.headers(place), **call.headers},
         content=call.content if body is None else body(),
-        timeout=_http.within(call.deadline),
+        extensions={"timeout": timeout.as_dict()},
     )

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Type, Union
 
 from .. import _calls, _http, models
 from .._defaults import default_client
-from ..errors import DisconnectedError, NotFoundError, TimedOutError, ZarebaError
+from ..errors import BusyError, InternalError, NotFoundError, TimedOutError
 from ..result import Edit, Result, edit_of
 from .client import Client
 from .command import Command, OnOutput
@@ -17,6 +17,9 @@ from .env import Env
 from .files import Files
 from .messages import Events
 from .shell import Shell
+
+_READY = "STATUS$READY"
+"""The status of a sandbox that can be used; its state follows a moment later."""
 
 
 class Sandbox:
@@ -234,23 +237,35 @@ class Sandbox:
 
 
 def _create(client: Client, new: models.CreateSession, is_ours: bool) -> models.Session:
-    """Makes a sandbox. When the answer is lost, one whose name we chose is looked for."""
+    """Makes a sandbox. With a name of ours that may be asked for again: nobody else has it."""
+    call = _calls.create_session(new)
     try:
-        response = client.send(_calls.create_session(new))
-    except ZarebaError as error:
-        is_lost = isinstance(error, (DisconnectedError, TimedOutError))
-        if not (is_lost and error.may_have_happened and is_ours):
+        session = client.ask(call.repeated() if is_ours else call, models.Session)
+    except BusyError as error:
+        if not (is_ours and error.in_doubt and error.code == "exists"):
             raise
-        try:
-            call = _calls.session("get_session", str(new.id))
-            return client.ask(call, models.Session)
-        except ZarebaError:
-            raise error from None
-    session = _http.parse(models.Session, response.content)
-    if session.state == "starting":
+        session = _await_ready(client, str(new.id))
+    if session.state == models.SessionState.FAILED:
+        raise InternalError(session.message, code="start_failed")
+    if session.state == models.SessionState.STARTING:
         raise TimedOutError(
             f"the sandbox `{session.id}` is still being started",
             code="timeout",
             hint="connect to it later",
         )
     return session
+
+
+def _await_ready(client: Client, name: str) -> models.Session:
+    """A sandbox that was made by a request whose answer is lost, once its start is over."""
+    with Events(client, name, 0, follow=True) as events:
+        for event in events:
+            if event.kind != models.EventKind.STATUS:
+                continue
+            call = _calls.session("get_session", name)
+            session = client.ask(call, models.Session)
+            if event.payload.get("status") == _READY:
+                return session.model_copy(update={"state": models.SessionState.READY})
+            if session.state != models.SessionState.STARTING:
+                return session
+    return client.ask(_calls.session("get_session", name), models.Session)
