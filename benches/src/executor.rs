@@ -162,7 +162,8 @@ fn is_alive(address: &Address) -> bool {
         .is_ok_and(|answer| answer.status == 200)
 }
 
-fn end_of(log: &Path) -> String {
+/// The last of what a process has said.
+pub(crate) fn end_of(log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let shown = &bytes[bytes.len().saturating_sub(LOG_SHOWN_BYTES)..];
     String::from_utf8_lossy(shown).trim().to_owned()

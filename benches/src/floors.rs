@@ -5,6 +5,7 @@ mod echo;
 mod group;
 mod http;
 mod replace;
+mod sync;
 mod terminal;
 
 pub(crate) use bash::{Bash, BashStart, RcFile};
@@ -12,4 +13,5 @@ pub(crate) use echo::Echo;
 pub(crate) use group::Group;
 pub(crate) use http::FileServer;
 pub(crate) use replace::Replace;
+pub(crate) use sync::Sync;
 pub(crate) use terminal::drain;

@@ -86,8 +86,8 @@ pub(crate) fn side_by_side<const N: usize>(
 }
 
 /// Keeps every lane busy for a while, from one thread so that the asker takes little of the
-/// machine, and counts answers.
-fn race(lanes: &mut [impl Lane], duration: Duration) -> anyhow::Result<f64> {
+/// machine, and counts answers in a second.
+pub(crate) fn race(lanes: &mut [impl Lane], duration: Duration) -> anyhow::Result<f64> {
     for lane in &mut *lanes {
         lane.once()?;
     }

@@ -15,6 +15,7 @@ mod peers;
 mod proc;
 mod quantity;
 mod sandboxes;
+mod server;
 mod setting;
 mod stats;
 mod table;
@@ -37,7 +38,7 @@ use setting::{Effort, Setting};
 use table::Row;
 
 /// A whole run takes less than half of this.
-const RUN_MAX: Duration = Duration::from_secs(600);
+const RUN_MAX: Duration = Duration::from_secs(1200);
 
 /// Measures the release program beside floors and peers
 #[derive(Debug, Parser)]

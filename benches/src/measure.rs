@@ -7,6 +7,7 @@ mod memory;
 mod native;
 mod output;
 mod program;
+mod server;
 mod shells;
 mod start;
 
@@ -31,6 +32,9 @@ pub(crate) const MEASUREMENTS: &[(&str, Measure)] = &[
     ("native-exec", native::exec::measure),
     ("native-pause", native::pause::measure),
     ("native-destroy", native::destroy::measure),
+    ("server-true", server::commands::measure),
+    ("log-events", server::events::measure),
+    ("server-sessions", server::sessions::measure),
 ];
 
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -50,7 +50,6 @@ class Provider:
         """Leaves a server alone that somebody else has started."""
 
 
-
 class Started(Provider):
     """One `zareba serve` with a state directory and a home of its own."""
 
@@ -64,7 +63,7 @@ class Started(Provider):
         command = [str(binary), 'serve', '--listen', '127.0.0.1:0']
         environment = os.environ | {'HOME': str(self.home), 'ZAREBA_STATE_DIRECTORY': str(self.state)}
         if runtime:
-            environment['ZAREBA_RUNTIME'] = runtime
+            environment['ZAREBA_RUNTIME_KIND'] = runtime
         with self.words.open('wb') as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:

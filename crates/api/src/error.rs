@@ -1,7 +1,10 @@
 //! The one error body, and its stable codes.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 use zareba_protocol::ErrorClass;
 
 /// What every refused or failed request is answered with.
@@ -30,7 +33,7 @@ pub struct ErrorDetail {
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $word:literal, $status:literal, $class:ident;)+) => {
         /// The code that programs decide by. New ones may come; what a code means stays.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum ErrorCode {
             $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)+
@@ -62,6 +65,21 @@ macro_rules! codes {
         }
     };
 }
+
+/// By hand: the derive does not see names that come out of a macro.
+impl PartialSchema for ErrorCode {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(
+                "The code that programs decide by. New ones may come; what a code means stays.",
+            ))
+            .enum_values(Some(Self::ALL.iter().map(|code| code.as_str())))
+            .into()
+    }
+}
+
+impl ToSchema for ErrorCode {}
 
 codes! {
     /// The request cannot be understood: JSON, a field, a parameter.

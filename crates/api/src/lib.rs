@@ -42,8 +42,8 @@ pub use operation::{
 pub use seconds::{InvalidSeconds, Seconds};
 pub use secret::SecretText;
 pub use service::{
-    Health, Isolation, Limits, LogStatus, Readiness, RuntimeDescription, RuntimePage, ServerStatus,
-    SessionCounts,
+    Health, Isolation, Limits, LogStatus, PoolStatus, Readiness, RuntimeDescription, RuntimePage,
+    ServerStatus, SessionCounts,
 };
 pub use session::{
     CreateQuery, CreateSession, DeleteQuery, Idle, PageQuery, Session, SessionLimits, SessionPage,

@@ -1,5 +1,7 @@
 //! What the server tells of itself.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,8 +37,23 @@ pub struct ServerStatus {
     pub log: LogStatus,
     /// The runtime that is meant when none is named.
     pub default_runtime: String,
+    /// Sandboxes that are started before anybody asks for one, by runtime.
+    pub pools: BTreeMap<String, PoolStatus>,
     /// The extensions that are mounted.
     pub extensions: Vec<String>,
+}
+
+/// What sandboxes that are started ahead were good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PoolStatus {
+    /// Started and waiting.
+    pub ready: u64,
+    /// Sessions that got one.
+    pub hits: u64,
+    /// Sessions whose sandbox had to be started.
+    pub misses: u64,
+    /// Those that ended while they waited.
+    pub lost: u64,
 }
 
 /// How many sessions are in each state.

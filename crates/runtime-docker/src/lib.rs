@@ -43,7 +43,6 @@ mod copy;
 mod directory;
 mod keep;
 mod life;
-mod queues;
 mod record;
 mod remains;
 

@@ -15,7 +15,7 @@ use zareba_protocol::{
     Action, ActionEvent, ErrorClass, LimitHit, LimitKind, Observation, ObservationEvent,
     ObservationKind, RunCommand, RuntimeStatus,
 };
-use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Variables};
+use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables};
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
@@ -31,7 +31,6 @@ use crate::{
     kernel::Held,
     life::Life,
     monitor,
-    queues::Queues,
     record::Record,
     watcher::Happened,
 };
@@ -64,7 +63,7 @@ pub(crate) struct Parts {
 pub(crate) struct DockerSandbox {
     pub(crate) parts: Parts,
     ports: Vec<Forwarded>,
-    queues: Queues,
+    turns: Turns,
 }
 
 impl fmt::Debug for DockerSandbox {
@@ -82,12 +81,12 @@ impl DockerSandbox {
         Self {
             parts,
             ports: forwarded(container),
-            queues: Queues::default(),
+            turns: Turns::default(),
         }
     }
 
     async fn run(&self, action: ActionEvent) -> Result<ObservationEvent, RuntimeError> {
-        let turn = self.queues.turn(&action).await;
+        let turn = self.turns.wait(&action).await;
         // Said here and not left to the executor, so that its client waits as long as it.
         let action = match action.hard_timeout() {
             Some(_) => action,

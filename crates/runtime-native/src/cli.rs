@@ -172,8 +172,8 @@ impl Runtime for CliRuntime {
     reason = "the prefix and hexadecimal digits are all allowed"
 )]
 pub(crate) fn new_id(prefix: &str) -> SandboxId {
-    let number = rand::random::<u64>();
-    SandboxId::new(format!("{prefix}-{number:016x}")).expect("a name of the right form")
+    let number = rand::random::<u128>();
+    SandboxId::new(format!("{prefix}-{number:032x}")).expect("a name of the right form")
 }
 
 /// Tells that there will be no sandbox.

@@ -21,7 +21,6 @@ mod life;
 mod link;
 mod notes;
 mod notice;
-mod queues;
 mod sandbox;
 
 mod directory;
@@ -32,7 +31,7 @@ mod server;
 mod trees;
 
 pub use cli::CliRuntime;
-pub use local::{LocalRuntime, WarmCounts};
+pub use local::LocalRuntime;
 pub use native::{
     DiskLimit, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode, Usage, Walls,
     WorkspaceMode, supervise,

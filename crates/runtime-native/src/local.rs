@@ -14,7 +14,7 @@ use std::{
 
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
     SandboxSummary, Statuses, Support, Variables,
 };
 use zareba_wire::BoxFuture;
@@ -28,8 +28,6 @@ use crate::{
     cli::failed,
     sandbox::{NativeSandbox, Parts},
 };
-
-pub use warm::WarmCounts;
 
 pub(crate) const NAME: &str = "local";
 
@@ -81,11 +79,6 @@ impl LocalRuntime {
     /// Ends the executors that wait, and returns when they are gone; no more are started.
     pub async fn cool_down(&self) {
         self.warm.empty().await;
-    }
-
-    /// What the warm executors were good for.
-    pub fn warm_counts(&self) -> WarmCounts {
-        self.warm.counts()
     }
 
     /// Ends kept executors that were idle for too long, and removes what ended or killed ones
@@ -183,6 +176,14 @@ impl Runtime for LocalRuntime {
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
         Box::pin(self.start(spec))
+    }
+
+    fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        self.warm.reserve(spec)
+    }
+
+    fn pool(&self) -> Option<PoolCounts> {
+        self.warm.counts()
     }
 
     /// Finds an executor of this user, whichever process has started it. The handle may be

@@ -22,12 +22,12 @@ use std::{
 };
 
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
     SandboxSummary, Support,
 };
 use zareba_wire::BoxFuture;
 
-use crate::{LocalOptions, LocalRuntime, NativeOptions, WarmCounts};
+use crate::{LocalOptions, LocalRuntime, NativeOptions};
 
 pub use disk::DiskLimit;
 pub(crate) use doorman::VisitError;
@@ -114,11 +114,6 @@ impl NativeRuntime {
         self.0.cool_down().await;
     }
 
-    /// What the warm sandboxes were good for.
-    pub fn warm_counts(&self) -> WarmCounts {
-        self.0.warm_counts()
-    }
-
     /// Ends kept sandboxes that were idle for too long, and removes what ended or killed ones
     /// have left behind. Returns how many were removed.
     ///
@@ -152,6 +147,14 @@ impl Runtime for NativeRuntime {
                 other => other,
             })
         })
+    }
+
+    fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        self.0.reserve(spec)
+    }
+
+    fn pool(&self) -> Option<PoolCounts> {
+        self.0.pool()
     }
 
     fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {

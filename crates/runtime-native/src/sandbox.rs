@@ -16,7 +16,7 @@ use zareba_protocol::{
     RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Variables,
+    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
 };
 use zareba_wire::{
     BoxFuture,
@@ -29,7 +29,6 @@ use crate::{
     life::Life,
     link::{Link, LinkError},
     native::{Enclosure, PauseError, VisitError},
-    queues::Queues,
 };
 
 /// What a sandbox is made of.
@@ -51,19 +50,19 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 pub(crate) struct NativeSandbox {
     parts: Parts,
-    queues: Queues,
+    turns: Turns,
 }
 
 impl NativeSandbox {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts,
-            queues: Queues::default(),
+            turns: Turns::default(),
         }
     }
 
     async fn run(&self, action: ActionEvent) -> Result<ObservationEvent, RuntimeError> {
-        let turn = self.queues.turn(&action).await;
+        let turn = self.turns.wait(&action).await;
         // Said here and not left to the executor, so that its client waits as long as it.
         let action = match action.hard_timeout() {
             Some(_) => action,

@@ -12,7 +12,6 @@ mod life;
 mod link;
 mod openhands;
 mod sandbox;
-mod turns;
 mod zareba;
 
 pub use openhands::{OpenHandsOptions, OpenHandsRuntime};

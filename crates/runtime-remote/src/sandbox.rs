@@ -10,14 +10,13 @@ use zareba_protocol::{
     Action, ActionEvent, ErrorClass, Observation, ObservationEvent, ObservationKind, RunCommand,
     RuntimeStatus,
 };
-use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Variables};
+use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables};
 use zareba_wire::BoxFuture;
 
 use crate::{
     copy,
     life::Life,
     link::{Link, LinkError},
-    turns::Turns,
 };
 
 /// What becomes of a sandbox when its last handle is dropped.
@@ -153,7 +152,7 @@ impl Place {
             None => action.with_timeout(self.parts.timeout.as_secs_f64()),
         };
         let work = async {
-            let _turn = self.turns.take(&action).await;
+            let _turn = self.turns.wait(&action).await;
             self.parts.link.execute(action).await
         };
         self.inside("run the action", work).await

@@ -11,13 +11,16 @@ mod files;
 mod sandbox;
 mod spec;
 mod status;
+mod turns;
 mod variables;
 
 pub use error::RuntimeError;
 pub use files::SandboxFiles;
 pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{
-    Capabilities, Isolation, SandboxId, SandboxSpec, SandboxState, SandboxSummary, Support,
+    Capabilities, Isolation, PoolCounts, SandboxId, SandboxSpec, SandboxState, SandboxSummary,
+    Support,
 };
 pub use status::{StatusCallback, StatusUpdate, Statuses};
+pub use turns::{Turn, Turns, is_input};
 pub use variables::Variables;

@@ -10,7 +10,9 @@ use zareba_wire::{
     program::{ProgramConnection, ProgramRequest},
 };
 
-use crate::{Capabilities, RuntimeError, SandboxFiles, SandboxId, SandboxSpec, SandboxSummary};
+use crate::{
+    Capabilities, PoolCounts, RuntimeError, SandboxFiles, SandboxId, SandboxSpec, SandboxSummary,
+};
 
 /// A frozen state of a sandbox's files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +38,19 @@ pub trait Runtime: Send + Sync {
     /// Makes a sandbox and returns once it can run actions. Dropping the future half-way leaves
     /// nothing behind: the backend owns the clean-up.
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>>;
+
+    /// The name of a sandbox that is started already and fits, kept for a while for whoever calls
+    /// [`create`](Self::create) with this name. So a name can be written down before the sandbox
+    /// is anybody's.
+    fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        let _ = spec;
+        None
+    }
+
+    /// How its sandboxes that are started ahead do, if it has any.
+    fn pool(&self) -> Option<PoolCounts> {
+        None
+    }
 
     /// Finds a running sandbox again.
     fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {

@@ -98,6 +98,19 @@ pub enum SandboxState {
     Lost,
 }
 
+/// What sandboxes that are started before anybody asks for one were good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolCounts {
+    /// Started and waiting.
+    pub ready: usize,
+    /// Sandboxes that were handed out from there.
+    pub handed_out: u64,
+    /// Sandboxes that had to be started when they were asked for.
+    pub cold: u64,
+    /// Those that ended while they waited.
+    pub lost: u64,
+}
+
 /// Whether a backend can do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {

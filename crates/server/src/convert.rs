@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use zareba_api as api;
 use zareba_eventlog::{EntryKind, Health};
-use zareba_runtime::{Isolation, Runtime, Support};
+use zareba_runtime::{Isolation, PoolCounts, Runtime, Support};
 use zareba_session::{
     Idle, NewSession, Record, Secret, SessionInfo, SessionLimits, SessionState, Setup, event_json,
 };
@@ -146,5 +146,14 @@ pub(crate) fn runtime(name: &str, runtime: &dyn Runtime, default: &str) -> api::
         pause: can.pause == Support::Yes,
         checkpoint: can.checkpoint == Support::Yes,
         attach: can.attach == Support::Yes,
+    }
+}
+
+pub(crate) fn pool(counts: PoolCounts) -> api::PoolStatus {
+    api::PoolStatus {
+        ready: counts.ready as u64,
+        hits: counts.handed_out,
+        misses: counts.cold,
+        lost: counts.lost,
     }
 }

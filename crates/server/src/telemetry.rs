@@ -4,6 +4,7 @@
 //! tests, count apart.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc,
@@ -14,7 +15,7 @@ use std::{
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use zareba_api::{LogStatus, SessionCounts};
+use zareba_api::{LogStatus, PoolStatus, SessionCounts};
 
 /// Upper ends of the buckets of durations, in seconds.
 const DURATIONS: &[f64] = &[
@@ -32,6 +33,9 @@ const EVENTS_SENT: &str = "zareba_events_sent_total";
 const STREAMS: &str = "zareba_streams";
 const LOG_DURABLE: &str = "zareba_log_durable";
 const LOG_WAITING: &str = "zareba_log_waiting";
+const POOL_READY: &str = "zareba_pool_ready";
+const POOL_HITS: &str = "zareba_pool_hits";
+const POOL_MISSES: &str = "zareba_pool_misses";
 const PANICS: &str = "zareba_panics_total";
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
@@ -116,7 +120,12 @@ impl Telemetry {
     }
 
     /// Everything as text, with what is only known when asked for.
-    pub(crate) fn render(&self, sessions: &SessionCounts, log: &LogStatus) -> String {
+    pub(crate) fn render(
+        &self,
+        sessions: &SessionCounts,
+        log: &LogStatus,
+        pools: &BTreeMap<String, PoolStatus>,
+    ) -> String {
         for (state, number) in [
             ("starting", sessions.starting),
             ("ready", sessions.ready),
@@ -133,6 +142,16 @@ impl Telemetry {
             f64::from(u8::from(log.durable)),
         );
         self.set(Key::from_static_name(LOG_WAITING), log.waiting as f64);
+        for (runtime, pool) in pools {
+            for (name, number) in [
+                (POOL_READY, pool.ready),
+                (POOL_HITS, pool.hits),
+                (POOL_MISSES, pool.misses),
+            ] {
+                let labels = vec![Label::new("runtime", runtime.clone())];
+                self.set(Key::from_parts(name, labels), number as f64);
+            }
+        }
         self.shared.handle.render()
     }
 
@@ -179,6 +198,9 @@ fn describe(recorder: &PrometheusRecorder) {
     gauge(SESSIONS, "Sessions by state.");
     gauge(STREAMS, "Open streams by kind.");
     gauge(LOG_DURABLE, "1 when what is acknowledged is stored.");
+    gauge(POOL_READY, "Sandboxes that wait for sessions, by runtime.");
+    gauge(POOL_HITS, "Sessions that got one of those since the start.");
+    gauge(POOL_MISSES, "Sessions whose sandbox had to be started.");
     gauge(LOG_WAITING, "Events that wait in memory to be stored.");
     recorder.describe_histogram(
         KeyName::from_const_str(REQUEST_SECONDS),

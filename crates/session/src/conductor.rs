@@ -18,7 +18,7 @@ use tokio::{
 };
 use zareba_eventlog::{Entry, EventLog, Expected, LogError, Patience};
 use zareba_protocol::{RuntimeStatus, SessionId};
-use zareba_runtime::{Runtime, Sandbox, SandboxId};
+use zareba_runtime::{Runtime, Sandbox, SandboxId, Turns};
 
 use crate::{
     Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
@@ -28,7 +28,6 @@ use crate::{
     live::Live,
     mask::Mask,
     pending::Pending,
-    turns::Turns,
 };
 
 /// What all sessions of a server share.

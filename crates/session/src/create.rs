@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use zareba_eventlog::{Expected, LogError, Patience};
 use zareba_protocol::{RuntimeStatus, SessionId};
-use zareba_runtime::{Runtime, Variables};
+use zareba_runtime::{Runtime, SandboxSpec, Variables};
 
 use crate::{
     NewSession, Owner, SessionError, SessionState,
@@ -16,18 +16,25 @@ use crate::{
     live::Live,
     mask::Mask,
     start::Ingredients,
+    workspace,
 };
 
 /// Writes a session down and has it started.
 pub(crate) async fn session(
-    new: NewSession,
+    mut new: NewSession,
     owner: Owner,
     common: Arc<Common>,
     live: Arc<Live>,
 ) -> Result<Arc<Conductor>, SessionError> {
     let (name, runtime) = chosen_runtime(&new, &common)?;
     check_variables(&new)?;
-    let id = new.id.clone().map_or_else(random_id, Ok)?;
+    if let Some(workspace) = &new.workspace {
+        new.workspace = Some(workspace::allowed(workspace, &common.options.workspaces).await?);
+    }
+    let id = match &new.id {
+        Some(id) => id.clone(),
+        None => started_ahead(&new, &*runtime, &common).map_or_else(random_id, Ok)?,
+    };
     let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
     let document = describe(&new, owner, name, &mask);
     let value = document.to_value()?;
@@ -129,6 +136,21 @@ fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> Ses
         message: String::new(),
         secret_names: new.secrets.iter().map(|(name, _)| name.clone()).collect(),
     }
+}
+
+/// The name of a sandbox that waits for somebody, which then is the session's name, too.
+fn started_ahead(new: &NewSession, runtime: &dyn Runtime, common: &Common) -> Option<SessionId> {
+    let options = &common.options;
+    let reserved = runtime.reserve(&SandboxSpec {
+        id: None,
+        image: new.image.clone(),
+        workspace: new.workspace.clone(),
+        environment: new.environment.clone(),
+        no_change_timeout: new.no_change_timeout.unwrap_or(options.no_change_timeout),
+        timeout: new.timeout.unwrap_or(options.timeout),
+        on_status: None,
+    })?;
+    SessionId::new(reserved.as_str()).ok()
 }
 
 /// 128 random bits: never guessed, and never used again.

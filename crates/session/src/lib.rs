@@ -27,7 +27,7 @@ mod setup;
 mod start;
 mod terminals;
 mod timer;
-mod turns;
+mod workspace;
 
 pub use error::SessionError;
 pub use event::event_json;

@@ -14,14 +14,13 @@ use zareba_protocol::{
     Action, ActionEvent, ConfirmationState, ErrorClass, Observation, ObservationEvent,
     ObservationKind, SecurityRisk,
 };
-use zareba_runtime::{RuntimeError, Sandbox};
+use zareba_runtime::{RuntimeError, Sandbox, Turn, is_input};
 
 use crate::{
     ActionRequest, SessionError, SessionState, Verdict,
     conductor::{Conductor, Ending},
     event,
     pending::{Answer, Outcome, UnderWay},
-    turns::{Turn, is_input},
 };
 
 /// Actions of one session that may be under way at once: fewer than an executor runs under names.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -48,6 +49,9 @@ pub struct SessionsOptions {
     pub sessions_max: usize,
     /// Sessions that are not closed, of one owner.
     pub owner_sessions_max: usize,
+    /// Directories of this machine that a session may be given as its workspace, with all that is
+    /// below them.
+    pub workspaces: Vec<PathBuf>,
 }
 
 /// What was found at a start after an end that was not in order.

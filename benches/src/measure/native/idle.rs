@@ -56,7 +56,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
 }
 
 /// A sandbox takes some ten descriptors of whoever owns it.
-fn allow_many_open_files() -> anyhow::Result<()> {
+pub(crate) fn allow_many_open_files() -> anyhow::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let limit = Rlimit {
         current: maximum,

@@ -40,7 +40,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         .map(|_| take_all(&warm, size))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let in_a_row: Samples = in_a_row.into_iter().flatten().collect();
-    let counts = warm.runtime().warm_counts();
+    let counts = warm.runtime().pool().unwrap_or_default();
     warm.wait(warm.runtime().cool_down());
     let goal = Goal::AtMost(Quantity::milliseconds(1.0));
     let row = |what: &str, value, beside| {

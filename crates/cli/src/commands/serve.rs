@@ -89,6 +89,7 @@ async fn serve(
         .await
         .or_fail(Exit::Start, "cannot take up the sessions of the log")?;
     tell_recovery(recovery);
+    backends.warm_up();
     let server = Server::bind(server_settings, sessions.clone())
         .await
         .or_fail(Exit::Start, "cannot start the server")?;

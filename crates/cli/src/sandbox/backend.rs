@@ -32,7 +32,8 @@ pub(crate) struct Place<'a> {
     state: PathBuf,
 }
 
-/// One runtime of this machine.
+/// One runtime.
+#[derive(Clone)]
 pub(crate) enum Backend {
     Cli(Arc<CliRuntime>),
     Local(Arc<LocalRuntime>),
@@ -105,15 +106,24 @@ impl<'a> Place<'a> {
         kind: RuntimeKind,
         lifetime: ServerLifetime,
     ) -> Result<Backend, Failure> {
+        self.with_warm(kind, lifetime, 0)
+    }
+
+    fn with_warm(
+        &self,
+        kind: RuntimeKind,
+        lifetime: ServerLifetime,
+        warm_servers: usize,
+    ) -> Result<Backend, Failure> {
         let options = self.options();
         match kind {
             RuntimeKind::Cli => Ok(Backend::Cli(Arc::new(CliRuntime::new(options)))),
             RuntimeKind::Local => {
-                let local = self.local(lifetime)?;
+                let local = self.local(lifetime, warm_servers)?;
                 Ok(Backend::Local(Arc::new(LocalRuntime::new(options, local))))
             }
             RuntimeKind::Native => {
-                let local = self.local(lifetime)?;
+                let local = self.local(lifetime, warm_servers)?;
                 let walls = walls(self.settings)?;
                 let runtime = NativeRuntime::new(options, local, walls);
                 Ok(Backend::Native(Arc::new(runtime)))
@@ -152,13 +162,25 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A command uses one sandbox, so none is kept for later.
-    fn local(&self, lifetime: ServerLifetime) -> Result<LocalOptions, Failure> {
+    /// The same with sandboxes that are started ahead, for whoever makes many: a command uses one.
+    pub(crate) fn pooled(&self, kind: RuntimeKind) -> Result<Backend, Failure> {
+        let warm = match kind {
+            RuntimeKind::Native => self.settings.pool.native.size.into(),
+            _ => 0,
+        };
+        self.with_warm(kind, ServerLifetime::KeptAlive { idle_timeout: None }, warm)
+    }
+
+    fn local(
+        &self,
+        lifetime: ServerLifetime,
+        warm_servers: usize,
+    ) -> Result<LocalOptions, Failure> {
         let program =
             std::env::current_exe().or_fail(Exit::Start, "cannot find our own program")?;
         Ok(LocalOptions {
             program,
-            warm_servers: 0,
+            warm_servers,
             warm_no_change_timeout: self.settings.shell.no_change_timeout,
             lifetime,
         })
@@ -182,6 +204,14 @@ impl Backend {
             Self::Local(runtime) => Arc::clone(runtime) as _,
             Self::Native(runtime) => Arc::clone(runtime) as _,
             Self::Server(runtime) => Arc::clone(runtime) as _,
+        }
+    }
+
+    /// Starts as many sandboxes ahead as the settings ask for.
+    pub(crate) async fn warm_up(&self) -> Result<(), RuntimeError> {
+        match self {
+            Self::Cli(_) | Self::Local(_) | Self::Server(_) => Ok(()),
+            Self::Native(runtime) => runtime.warm_up().await,
         }
     }
 

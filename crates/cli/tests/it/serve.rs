@@ -215,3 +215,33 @@ fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
     assert!(told.stderr.contains("ZAREBA_API_KEY"), "{}", told.stderr);
     Ok(())
 }
+
+#[test]
+fn a_session_gets_a_sandbox_that_was_started_ahead_and_keeps_it_over_a_kill() -> Result<()> {
+    let place = Place::new();
+    let flags = ["--set", "pool.native.size=1"];
+    let server = Serving::start(&place, &flags)?;
+    let line = server.line()?;
+    let pool = |line: &crate::serving::Line| -> Result<Value> {
+        Ok(line.ask("GET", "/v1/status", None)?["pools"]["native"].clone())
+    };
+    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
+    while pool(&line)?["ready"] != 1 {
+        ensure!(std::time::Instant::now() < deadline, "{}", pool(&line)?);
+    }
+    let made = line.ask("POST", "/v1/sessions", Some(&json!({})))?;
+    assert_eq!(pool(&line)?["hits"], 1);
+    let id = made["id"].as_str().context("no name")?;
+    let actions = format!("/v1/sessions/{id}/actions");
+    line.ask("POST", &actions, Some(&run("echo here > note")))?;
+    server.kill()?;
+
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    let seen = line.ask("POST", &actions, Some(&run("cat note")))?;
+    assert_eq!(seen["content"], "here", "{seen}");
+    // The one that waited has ended with the server that had started it.
+    let kept = place.output(&["ps", "--quiet"]);
+    assert_eq!(kept.stdout.trim(), id, "{}", kept.stderr);
+    Ok(())
+}

@@ -1,8 +1,9 @@
 //! The task that owns one shell.
 //!
 //! It alone reads the terminal, the reports and the process, so everything that happens to a
-//! shell happens in one order. It takes one turn at a time; others wait in its channel. A turn
-//! whose asker went away ends, and the command it waited for goes on, as after a timeout.
+//! shell happens in one order. It takes one turn at a time; others wait. Only input and keys do
+//! not: they go to the command that somebody waits for, whose own turn tells what comes of them.
+//! A turn whose asker went away ends, and the command it waited for goes on, as after a timeout.
 //!
 //! Output is always read, also when nobody waits: what background jobs write between two
 //! commands is shown with the second.
@@ -42,6 +43,9 @@ const READS_IN_A_ROW: usize = 32;
 /// buffer by then, which is far smaller; background jobs may go on writing for ever.
 const DRAIN_MAX_BYTES: usize = 1024 * 1024;
 
+/// Turns that wait for theirs here; more wait in the channel, and input behind them.
+const BACKLOG_MAX: usize = 64;
+
 /// A terminal in line mode drops what a line has beyond this.
 const LINE_MAX_BYTES: usize = 4094;
 
@@ -59,6 +63,8 @@ pub(super) struct Actor {
     pub(super) place: watch::Sender<PathBuf>,
     pub(super) state: State,
     waiter: Option<Waiter>,
+    /// Asked for while somebody waited.
+    backlog: VecDeque<Request>,
     /// Typed, and not yet taken by the terminal.
     input: VecDeque<u8>,
     last_id: u64,
@@ -99,6 +105,7 @@ impl Actor {
             place: watch::Sender::new(directory),
             state: State::Idle,
             waiter: None,
+            backlog: VecDeque::new(),
             input: VecDeque::new(),
             last_id: 0,
             last_ended: 0,
@@ -141,6 +148,7 @@ impl Actor {
                         let _ = process.pty.resize(size);
                     }
                 }
+                Event::Asked(Some(request)) if self.waiter.is_some() => self.postpone(request),
                 Event::Asked(Some(Request::Turn {
                     ask,
                     patience,
@@ -153,9 +161,28 @@ impl Actor {
         }
     }
 
+    /// Somebody waits for a command: input goes to it, everything else takes its turn later.
+    fn postpone(&mut self, request: Request) {
+        match request {
+            Request::Turn {
+                ask: ask @ (Ask::Type(_) | Ask::Press(_)),
+                reply,
+                ..
+            } if matches!(self.state, State::Running(_)) => {
+                let outcome = self.type_in(ask).err().unwrap_or(Outcome::Passed);
+                let _ = reply.send(Turn::bare(outcome));
+            }
+            request => self.backlog.push_back(request),
+        }
+    }
+
     async fn next_event(&mut self) -> Event {
         let deadline = self.waiter.as_ref().and_then(Waiter::deadline);
         let free = self.waiter.is_none();
+        if free && let Some(request) = self.backlog.pop_front() {
+            return Event::Asked(Some(request));
+        }
+        let listens = free || self.backlog.len() < BACKLOG_MAX;
         let Some(process) = &mut self.process else {
             return tokio::select! {
                 () = self.closing.notified() => Event::Asked(None),
@@ -178,7 +205,7 @@ impl Actor {
             _ = pty.readable() => Event::Readable,
             _ = pty.writable(), if types => Event::Writable,
             () = asker_gone(&mut self.waiter) => Event::AskerGone,
-            request = self.requests.recv(), if free => Event::Asked(request),
+            request = self.requests.recv(), if listens => Event::Asked(request),
         }
     }
 

@@ -38,6 +38,7 @@ impl Context<'_> {
                 };
                 return self.run(text.to_owned(), metadata, "");
             }
+            Outcome::Passed => return self.run(texts::PASSED_ON.to_owned(), metadata, ""),
             Outcome::NoShell(error) => return self.failure(&chain(error)),
             Outcome::LineTooLong { limit } => {
                 return self.failure(&format!(

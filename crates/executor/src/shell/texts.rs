@@ -11,6 +11,8 @@ const ADVICE: &str = "You may wait longer to see additional output by sending em
 pub(super) const NOTHING_TO_SHOW: &str =
     "ERROR: No previous running command to retrieve logs from.";
 pub(super) const NOTHING_TO_ANSWER: &str = "ERROR: No previous running command to interact with.";
+pub(super) const PASSED_ON: &str = "[The input was sent to the running command. The action that \
+    waits for that command tells what comes of it.]";
 pub(super) const BELOW_IS_PREVIOUS: &str = "[Below is the output of the previous command.]\n";
 pub(super) const INPUT_TOO_LATE: &str =
     "[The previous command had already completed, so your input was NOT sent.]\n";

@@ -85,6 +85,8 @@ pub(super) enum Outcome {
     TimedOut(Duration),
     /// A command is running, so another one cannot be.
     Busy,
+    /// It went to a command that somebody else waits for.
+    Passed,
     /// No command is running.
     NothingRunning,
     /// A key was pressed at an idle shell.

@@ -1,6 +1,6 @@
 //! Input for running programs, and keys.
 
-use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand};
+use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand, ShellName};
 
 use crate::place::{BELOW, Place, SLEEPER, exit_code, metadata, running, silent};
 
@@ -97,6 +97,44 @@ async fn ctrl_c_interrupts() {
         place.input("C-c").await,
         place.pressed("C-c", "here\n^Ccaught", 3)
     );
+}
+
+#[tokio::test]
+async fn input_and_keys_reach_a_command_that_somebody_waits_for() {
+    let place = Place::new().await;
+    let waits = ActionEvent::from(Action::Run(RunCommand {
+        blocking: true,
+        ..RunCommand::new("echo begun > begun; read line; echo \"<$line>\"; sleep 1000")
+    }));
+    let other = ShellName::new("other").unwrap();
+    let begun = "until [ -e begun ]; do sleep 0.01; done";
+    let begun = ActionEvent::from(Action::Run(RunCommand::new(begun))).with_shell(other);
+    let interrupt = async {
+        place.executor.execute(begun).await;
+        let typed = place.input("a line").await;
+        assert!(
+            typed.content.starts_with("[The input was sent"),
+            "{typed:?}"
+        );
+        // One that waits for its turn does not keep a key from its way.
+        let next = place
+            .executor
+            .execute(ActionEvent::from(Action::Run(RunCommand::new("echo next"))));
+        let press = async {
+            let pressed = place.input("C-c").await;
+            assert!(
+                pressed.content.starts_with("[The input was sent"),
+                "{pressed:?}"
+            );
+        };
+        let (next, ()) = tokio::join!(next, press);
+        next.observation
+    };
+    let (waited, next) = tokio::join!(place.executor.execute(waits.with_timeout(60.0)), interrupt);
+    let waited = waited.observation;
+    assert_eq!(exit_code(&waited), 130, "{waited:?}");
+    assert!(waited.content.contains("<a line>"), "{waited:?}");
+    assert_eq!(next.content, "next", "{next:?}");
 }
 
 #[tokio::test]

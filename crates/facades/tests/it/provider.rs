@@ -120,6 +120,8 @@ fn options(kind: Kind, state: &TempDir) -> SessionsOptions {
         timeout: Duration::from_secs(60),
         sessions_max: 100,
         owner_sessions_max: 100,
+        // Where tests have their directories.
+        workspaces: vec![std::env::temp_dir()],
     }
 }
 

@@ -8,26 +8,17 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Mutex as Queue;
-use zareba_runtime::{RuntimeError, SandboxSpec};
+use zareba_runtime::{PoolCounts, RuntimeError, SandboxId, SandboxSpec};
 
 use super::launch::{Launcher, Started};
 use crate::ServerLifetime;
 
-/// What warm executors were good for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WarmCounts {
-    /// Started and waiting.
-    pub ready: usize,
-    /// Sandboxes that got one.
-    pub handed_out: u64,
-    /// Sandboxes that had to start their own.
-    pub cold: u64,
-    /// Executors that ended while they waited.
-    pub lost: u64,
-}
+/// How long one is kept for somebody who was told its name.
+const RESERVED_MAX: Duration = Duration::from_secs(60);
 
 /// The executors that wait. Dropping it ends them.
 #[derive(Debug)]
@@ -48,15 +39,23 @@ struct State {
     /// How many shall wait.
     target: usize,
     waiting: VecDeque<Started>,
-    counts: WarmCounts,
+    /// Kept for somebody who was told its name, since then.
+    reserved: Vec<(Instant, Started)>,
+    counts: PoolCounts,
 }
 
 impl WarmPool {
     pub(super) fn new(launcher: &Arc<Launcher>) -> Self {
-        let target = match launcher.local.lifetime {
-            ServerLifetime::WithUs => launcher.local.warm_servers,
-            // One that outlives us must belong to somebody who can find it.
-            ServerLifetime::KeptAlive { .. } => 0,
+        let is_tied = match launcher.local.lifetime {
+            ServerLifetime::WithUs => true,
+            // One that outlives us must belong to somebody who can find it. Behind walls it hangs
+            // on us until it does.
+            ServerLifetime::KeptAlive { .. } => launcher.walls.is_some(),
+        };
+        let target = if is_tied {
+            launcher.local.warm_servers
+        } else {
+            0
         };
         Self {
             shared: Arc::new(Shared {
@@ -68,6 +67,19 @@ impl WarmPool {
                 filling: Queue::default(),
             }),
         }
+    }
+
+    /// The name of an executor that fits, which is kept for whoever asks for it by that.
+    pub(super) fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        let mut state = self.shared.state();
+        state.sweep();
+        if spec.id.is_some() || !self.fits(spec) {
+            return None;
+        }
+        let started = state.waiting.pop_front()?;
+        let id = started.id.clone();
+        state.reserved.push((Instant::now(), started));
+        Some(id)
     }
 
     /// An executor for this sandbox, when one fits; another is started in its place.
@@ -94,32 +106,46 @@ impl WarmPool {
         self.shared.state().target = 0;
         // One that is just being started will wait, too.
         let _filling = self.shared.filling.lock().await;
-        let waiting = std::mem::take(&mut self.shared.state().waiting);
-        for started in waiting {
+        let (waiting, reserved) = {
+            let mut state = self.shared.state();
+            let state = &mut *state;
+            let reserved = std::mem::take(&mut state.reserved);
+            (std::mem::take(&mut state.waiting), reserved)
+        };
+        let reserved = reserved.into_iter().map(|(_, started)| started);
+        for started in waiting.into_iter().chain(reserved) {
             started.life.close().await;
         }
     }
 
-    pub(super) fn counts(&self) -> WarmCounts {
+    /// None when nothing is ever started ahead.
+    pub(super) fn counts(&self) -> Option<PoolCounts> {
+        if self.shared.launcher.local.warm_servers == 0 {
+            return None;
+        }
         let state = self.shared.state();
-        WarmCounts {
+        Some(PoolCounts {
             ready: state.waiting.len(),
             ..state.counts
-        }
+        })
+    }
+
+    /// What a warm executor believes must be what its sandbox is to be.
+    fn fits(&self, spec: &SandboxSpec) -> bool {
+        spec.image.is_none()
+            && spec.workspace.is_none()
+            && spec.environment.is_empty()
+            && spec.no_change_timeout == self.shared.launcher.local.warm_no_change_timeout
     }
 
     fn pick(&self, spec: &SandboxSpec) -> Option<Started> {
-        let fits = spec.id.is_none()
-            && spec.image.is_none()
-            && spec.workspace.is_none()
-            && spec.environment.is_empty()
-            && spec.no_change_timeout == self.shared.launcher.local.warm_no_change_timeout;
+        let fits = self.fits(spec);
         let mut state = self.shared.state();
         state.sweep();
-        let started = if fits {
-            state.waiting.pop_front()
-        } else {
-            None
+        let started = match &spec.id {
+            _ if !fits => None,
+            None => state.waiting.pop_front(),
+            Some(id) => state.claim(id),
         };
         match started {
             Some(_) => state.counts.handed_out += 1,
@@ -136,11 +162,28 @@ impl Shared {
 }
 
 impl State {
-    /// Forgets those that ended while they waited.
+    /// Forgets those that ended while they waited, and takes back those that nobody came for.
     fn sweep(&mut self) {
+        let (kept, stale) = std::mem::take(&mut self.reserved)
+            .into_iter()
+            .partition(|(since, _)| since.elapsed() < RESERVED_MAX);
+        self.reserved = kept;
+        let stale: Vec<(Instant, Started)> = stale;
+        self.waiting
+            .extend(stale.into_iter().map(|(_, started)| started));
         let before = self.waiting.len();
         self.waiting.retain(|started| !started.is_lost());
         self.counts.lost += (before - self.waiting.len()) as u64;
+    }
+
+    /// The one that was kept under this name, if it still lives.
+    fn claim(&mut self, id: &SandboxId) -> Option<Started> {
+        let position = self
+            .reserved
+            .iter()
+            .position(|(_, started)| started.id == *id)?;
+        let (_, started) = self.reserved.swap_remove(position);
+        (!started.is_lost()).then_some(started)
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the server tells of itself.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     extract::State,
@@ -8,7 +11,9 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
-use zareba_api::{Health, Limits, LogStatus, Readiness, RuntimePage, ServerStatus, SessionCounts};
+use zareba_api::{
+    Health, Limits, LogStatus, PoolStatus, Readiness, RuntimePage, ServerStatus, SessionCounts,
+};
 use zareba_wire::serving::URI_BYTES_MAX;
 
 use super::json;
@@ -48,6 +53,7 @@ pub(super) async fn status(
         sessions: counts(&app).await,
         log: log_status(&app),
         default_runtime: app.sessions.options().default_runtime.clone(),
+        pools: pools(&app),
         extensions: app.extensions.iter().map(|&name| name.to_owned()).collect(),
     };
     Ok(json(StatusCode::OK, &status))
@@ -97,9 +103,18 @@ pub(super) async fn metrics(
     principal: Principal,
 ) -> Result<Response, ApiError> {
     principal.require_unbound()?;
-    let text = app.telemetry.render(&counts(&app).await, &log_status(&app));
+    let text = app
+        .telemetry
+        .render(&counts(&app).await, &log_status(&app), &pools(&app));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}
+
+fn pools(app: &App) -> BTreeMap<String, PoolStatus> {
+    let runtimes = app.sessions.options().runtimes.iter();
+    runtimes
+        .filter_map(|(name, runtime)| Some((name.clone(), convert::pool(runtime.pool()?))))
+        .collect()
 }
 
 async fn counts(app: &App) -> SessionCounts {

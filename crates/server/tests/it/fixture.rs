@@ -157,6 +157,7 @@ async fn sessions_in(state: &TempDir) -> Sessions {
         timeout: Duration::from_secs(60),
         sessions_max: 100,
         owner_sessions_max: 50,
+        workspaces: Vec::new(),
     };
     Sessions::start(log, options).await.unwrap().0
 }

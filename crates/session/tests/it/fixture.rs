@@ -99,6 +99,7 @@ impl Place {
             timeout: Duration::from_secs(60),
             sessions_max: 100,
             owner_sessions_max: 50,
+            workspaces: vec![std::env::temp_dir()],
         }
     }
 

@@ -79,9 +79,10 @@ const LAYERS: &[Layer] = &[
         name: "client",
         may_use: &["protocol", "api"],
     },
+    // `executor` for the archives that files travel in, here and below.
     Layer {
         name: "runtime-remote",
-        may_use: &["protocol", "wire", "runtime", "api", "client"],
+        may_use: &["protocol", "wire", "executor", "runtime", "api", "client"],
     },
     Layer {
         name: "facades",
@@ -95,7 +96,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "runtime-docker",
-        may_use: &["protocol", "wire", "runtime"],
+        may_use: &["protocol", "wire", "executor", "runtime"],
     },
     Layer {
         name: "testkit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 import weakref
 from typing import TYPE_CHECKING, Optional
@@ -26,6 +27,7 @@ def default_client() -> Client:
     with _lock:
         if _client is None:
             _client = Client()
+            atexit.register(_client.close)
         return _client
 
 

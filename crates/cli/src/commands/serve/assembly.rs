@@ -9,7 +9,6 @@ use std::{
 use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
 use zareba_facades::openhands::Scheme;
-use zareba_runtime_native::ServerLifetime;
 use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
 use zareba_session::{AllowAll, Idle, Runtimes, SessionsOptions};
 use zareba_wire::Endpoint;
@@ -73,8 +72,7 @@ impl Backends {
     pub(super) async fn start(place: &Place<'_>, settings: &Settings) -> Result<Self, Failure> {
         let mut backends = Vec::new();
         for kind in kinds(settings)? {
-            let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
-            let backend = place.backend(kind, lifetime)?;
+            let backend = place.pooled(kind)?;
             let removed = backend
                 .reap()
                 .await
@@ -87,6 +85,18 @@ impl Backends {
             backends.push((kind.as_str().to_owned(), backend));
         }
         Ok(Self(backends))
+    }
+
+    /// Starts sandboxes for sessions to come, while the server answers already.
+    pub(super) fn warm_up(&self) {
+        for (name, backend) in &self.0 {
+            let (name, backend) = (name.clone(), backend.clone());
+            tokio::spawn(async move {
+                if let Err(error) = backend.warm_up().await {
+                    tracing::warn!(runtime = name, %error, "cannot start sandboxes ahead");
+                }
+            });
+        }
     }
 
     fn runtimes(&self) -> Runtimes {
@@ -138,6 +148,12 @@ pub(super) fn sessions_options(settings: &Settings, backends: &Backends) -> Sess
         timeout: settings.shell.timeout,
         sessions_max: settings.sessions.max as usize,
         owner_sessions_max: settings.sessions.owner_max as usize,
+        workspaces: settings
+            .sessions
+            .workspaces
+            .iter()
+            .map(PathBuf::from)
+            .collect(),
     }
 }
 

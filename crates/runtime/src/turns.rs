@@ -1,7 +1,8 @@
-//! Sees to it that commands for one shell are handed over in the order of their numbers.
+//! Keeps the order of actions on one shell.
 //!
-//! From there on the sandbox keeps the order. So a turn lasts from the record of an action to the
-//! moment in which the sandbox has it, and not to its end.
+//! Actions that are asked for at once travel by different tasks, and over HTTP by different
+//! connections, so they could overtake each other. Each shell therefore has a queue, which hands
+//! out turns in the order in which they were asked for.
 
 use std::{
     collections::HashMap,
@@ -14,18 +15,18 @@ use zareba_protocol::{Action, ActionEvent, ShellName};
 /// Queues that are kept though nobody waits in them; beyond this they are swept.
 const IDLE_QUEUES_MAX: usize = 64;
 
-/// The queues of one session.
+/// The queues of one sandbox or session.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub struct Turns {
     by_shell: Mutex<HashMap<ShellName, Arc<Queue<()>>>>,
 }
 
-/// The right to be the next for a shell; `None` for what needs none.
-pub(crate) type Turn = Option<OwnedMutexGuard<()>>;
+/// The right to be the one action on a shell; `None` for what needs none.
+pub type Turn = Option<OwnedMutexGuard<()>>;
 
 impl Turns {
     /// Waits for an action's turn. Input is for what runs already, and waits for nobody.
-    pub(crate) async fn wait(&self, action: &ActionEvent) -> Turn {
+    pub async fn wait(&self, action: &ActionEvent) -> Turn {
         match &action.action {
             Action::Run(run) if !run.is_static && !is_input(action) => {
                 let queue = self.queue(action.shell.clone().unwrap_or_default());
@@ -45,7 +46,7 @@ impl Turns {
 }
 
 /// Whether an action is meant for a command that runs already.
-pub(crate) fn is_input(action: &ActionEvent) -> bool {
+pub fn is_input(action: &ActionEvent) -> bool {
     match &action.action {
         Action::Run(run) => run.is_input || is_control_key(run.command.trim()),
         _ => false,

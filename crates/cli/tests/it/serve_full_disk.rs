@@ -1,0 +1,182 @@
+//! A server whose event log is on a disk without space: it takes nothing new on, loses nothing
+//! that it has acknowledged, and goes on by itself (EL-3).
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    os::unix::fs::DirBuilderExt as _,
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
+use serde_json::{Value, json};
+
+use crate::{
+    serve_clients::{Told, Worker, Working, all_events, check},
+    serving::{Line, Serving},
+    support::Place,
+};
+
+/// How often the disk is filled; every second time the server is killed meanwhile.
+const ROUNDS: usize = 4;
+/// What a command says: some commands fill a journal that has a little room left.
+const PADDING_BYTES: usize = 8 * 1024;
+const SESSION: &str = "full";
+
+/// A state directory on a small disk, but for the files of sandboxes: only the log is short of
+/// space.
+struct SmallDisk {
+    state: PathBuf,
+    bound: Vec<PathBuf>,
+}
+
+impl SmallDisk {
+    fn new(place: &Place) -> Result<Self> {
+        let state = place.path("state");
+        fs::DirBuilder::new().mode(0o700).create(&state)?;
+        let none = MountFlags::empty();
+        mount("zareba-test", &state, "tmpfs", none, c"size=32m,mode=700")
+            .context("may mount: run this as root")?;
+        let mut disk = Self {
+            state,
+            bound: Vec::new(),
+        };
+        for name in ["native", "skeleton"] {
+            let (elsewhere, here) = (place.path(name), disk.state.join(name));
+            for directory in [&elsewhere, &here] {
+                fs::DirBuilder::new().mode(0o700).create(directory)?;
+            }
+            mount_bind(&elsewhere, &here)?;
+            disk.bound.push(here);
+        }
+        Ok(disk)
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.state.join("filler")
+    }
+
+    /// Takes all the space there is.
+    fn fill(&self) -> Result<()> {
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(self.filler())?;
+        for size in [1 << 16, 1 << 12, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+        Ok(())
+    }
+
+    fn make_room(&self) -> Result<()> {
+        Ok(fs::remove_file(self.filler())?)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        for mounted in self.bound.iter().chain([&self.state]) {
+            let _ = unmount(mounted, UnmountFlags::DETACH);
+        }
+    }
+}
+
+fn is_refused(told: &Told) -> bool {
+    *told == Told::Refused(507, "log_full".to_owned())
+}
+
+fn log_status(line: &Line) -> Result<Value> {
+    Ok(line.ask("GET", "/v1/status", None)?["log"].take())
+}
+
+fn run(command: &str) -> Value {
+    json!({ "action": "run", "shell": "slow", "args": { "command": command } })
+}
+
+#[test]
+#[ignore = "needs root"]
+fn el_3_a_full_disk_refuses_new_actions_loses_nothing_and_mends_itself() -> Result<()> {
+    let place = Place::new();
+    let disk = SmallDisk::new(&place)?;
+    let mut server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    let session = json!({ "id": SESSION, "setup": "nothing" });
+    line.ask("POST", "/v1/sessions", Some(&session))?;
+    let started: Vec<Working> = ["one", "two"]
+        .map(|shell| Worker::new(SESSION, shell).padded(PADDING_BYTES))
+        .map(|worker| worker.start(line.clone()))
+        .into();
+    for round in 0..ROUNDS {
+        for worker in &started {
+            worker.wait_for_progress()?;
+        }
+        disk.fill()?;
+        for worker in &started {
+            worker.wait_for(is_refused)?;
+        }
+        let status = log_status(&line)?;
+        ensure!(status["durable"] == false, "{status}");
+        ensure!(status["reason"].is_string(), "{status}");
+        if round % 2 == 1 {
+            server.kill()?;
+            // What was kept in reserve is used up, too.
+            disk.fill()?;
+            server = Serving::start(&place, &[]).context("on a full disk")?;
+            for worker in &started {
+                worker.wait_for(is_refused)?;
+            }
+        }
+        disk.make_room()?;
+        for worker in &started {
+            worker.wait_for_progress()?;
+        }
+    }
+    let stopped: Result<Vec<Worker>> = started.into_iter().map(Working::stop).collect();
+    let status = log_status(&line)?;
+    ensure!(
+        status["durable"] == true && status["waiting"] == 0,
+        "{status}"
+    );
+    check(&place, &[], &line, SESSION, &stopped?)?;
+    drop(server);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs root"]
+fn el_3_what_runs_when_the_disk_fills_up_is_still_recorded_and_told() -> Result<()> {
+    let place = Place::new();
+    let disk = SmallDisk::new(&place)?;
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    let session = json!({ "id": SESSION, "setup": "nothing" });
+    line.ask("POST", "/v1/sessions", Some(&session))?;
+    let actions = format!("/v1/sessions/{SESSION}/actions");
+    // Filling the disk takes a fraction of that.
+    let (slow, target) = (line.clone(), actions.clone());
+    let slow = std::thread::spawn(move || slow.ask("POST", &target, Some(&run("sleep 4; echo late"))));
+    let worker = Worker::new(SESSION, "one")
+        .padded(PADDING_BYTES)
+        .start(line.clone());
+    worker.wait_for_progress()?;
+    disk.fill()?;
+    worker.wait_for(is_refused)?;
+    ensure!(!slow.is_finished(), "it ended before the disk was full");
+    let seen = slow.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+    ensure!(seen["content"] == "late", "{seen}");
+    let status = log_status(&line)?;
+    ensure!(status["durable"] == false, "{status}");
+    let refused = line.send("POST", &actions, "", Some(&run("true")))?;
+    ensure!(refused.status == 507, "{}", refused.text());
+
+    disk.make_room()?;
+    worker.wait_for_progress()?;
+    let worker = worker.stop()?;
+    check(&place, &[], &line, SESSION, &[worker])?;
+    let events = all_events(&line, SESSION)?;
+    let notes = events.iter().filter(|event| event["kind"] == "note");
+    let is_told = |note: &Value| note["payload"]["note"] == "event_log_not_durable";
+    ensure!(notes.clone().any(is_told), "the failure is not in the log");
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Servers that keep their events in PostgreSQL: killed, side by side, and with a database that
+//! is restarted under them (EL-2, EL-3, EL-7). `scripts/postgresql` gives these tests one.
+
+mod cluster;
+mod stream;
+
+use std::{fs, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use rand::RngExt as _;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::{
+    serve_clients::{Told, Worker, Working, check},
+    serving::{Line, Serving},
+    support::Place,
+};
+
+use cluster::{Cluster, programs};
+use stream::Stream;
+
+/// How often the server is killed; `make soak` sets more.
+const KILLS: usize = 30;
+/// The longest that a server lives, by far more than one action takes.
+const LIFE_MAX: Duration = Duration::from_millis(300);
+/// How often the database is restarted.
+const RESTARTS: usize = 6;
+/// How many actions one server does while the other one watches.
+const WATCHED: u64 = 20;
+
+/// A database for one test.
+struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    fn new(name: &str) -> Result<Self> {
+        let server = std::env::var("ZAREBA_TEST_POSTGRES")
+            .context("run this under scripts/postgresql, which sets ZAREBA_TEST_POSTGRES")?;
+        let name = format!("serve_{name}_{}", std::process::id());
+        let database = Self { server, name };
+        ensure!(database.tell("createdb", &[])?, "cannot make a database");
+        Ok(database)
+    }
+
+    fn tell(&self, program: &str, flags: &[&str]) -> Result<bool> {
+        let status = Command::new(programs()?.join(program))
+            .arg(format!("--maintenance-db={}", self.server))
+            .args(flags)
+            .arg(&self.name)
+            .status()?;
+        Ok(status.success())
+    }
+
+    /// The flag by which a server uses it.
+    fn flag(&self) -> String {
+        let url = self
+            .server
+            .replace("/postgres?", &format!("/{}?", self.name));
+        format!("--set=log.database={url}")
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let _ = self.tell("dropdb", &["--force"]);
+    }
+}
+
+fn make_session(line: &Line, name: &str) -> Result<()> {
+    let session = json!({ "id": name, "setup": "nothing" });
+    line.ask("POST", "/v1/sessions", Some(&session)).map(drop)
+}
+
+fn start_workers(line: &Line, session: &'static str) -> Vec<Working> {
+    ["one", "two"]
+        .map(|shell| Worker::new(session, shell).start(line.clone()))
+        .into()
+}
+
+fn stop_workers(working: Vec<Working>) -> Result<Vec<Worker>> {
+    working.into_iter().map(Working::stop).collect()
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn el_7_nothing_is_lost_or_done_twice_however_often_the_server_is_killed() -> Result<()> {
+    let rounds = std::env::var("ZAREBA_TEST_KILL_ROUNDS");
+    let rounds = rounds.map_or(Ok(KILLS), |rounds| rounds.parse())?;
+    let database = Database::new("kill")?;
+    let flag = database.flag();
+    let place = Place::new();
+    let mut server = Serving::start(&place, &[&flag])?;
+    let line = server.line()?;
+    make_session(&line, "loop")?;
+    let working = start_workers(&line, "loop");
+    for round in 0..rounds {
+        if round % 4 == 0 {
+            working[0].wait_for_progress()?;
+        }
+        // At any point of a server's life, its very start included.
+        std::thread::sleep(rand::rng().random_range(Duration::ZERO..LIFE_MAX));
+        server.kill()?;
+        server = Serving::start(&place, &[&flag]).with_context(|| format!("after {round} kills"))?;
+    }
+    let workers = stop_workers(working)?;
+    check(&place, &[&flag], &line, "loop", &workers)?;
+    let done: u64 = workers.iter().map(Worker::done).sum();
+    println!("{done} actions in {rounds} lives of a server");
+    ensure!(done as usize > rounds / 2, "only {done} actions were done");
+    drop(server);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn el_7_servers_on_one_database_see_each_others_events_live() -> Result<()> {
+    let database = Database::new("two")?;
+    let flag = database.flag();
+    let places = [Place::new(), Place::new()];
+    let first = Serving::start(&places[0], &[&flag])?;
+    let second = Serving::start(&places[1], &[&flag])?;
+    // The key is in the database; the file with it is beside the server that has made it.
+    let key_file = |place: &Place| -> PathBuf { place.path("state").join("admin.key") };
+    fs::copy(key_file(&places[0]), key_file(&places[1]))?;
+    let lines = [first.line()?, second.line()?];
+    let watched = watch_each_other(&places, &lines);
+    // Each by its own server, which has the sandbox.
+    for (line, session) in lines.iter().zip(SESSIONS) {
+        let closed = line.ask("DELETE", &format!("/v1/sessions/{session}"), None);
+        if watched.is_ok() {
+            closed?;
+        }
+    }
+    watched
+}
+
+const SESSIONS: [&str; 2] = ["left", "right"];
+
+/// Each server makes a session, and does things in it that the other one streams.
+fn watch_each_other(places: &[Place; 2], lines: &[Line; 2]) -> Result<()> {
+    let key = fs::read_to_string(places[0].path("state").join("admin.key"))?;
+    for ((here, there), session) in [(0, 1), (1, 0)].into_iter().zip(SESSIONS) {
+        make_session(&lines[here], session)?;
+        let socket = places[there].path("socket");
+        let mut stream = Stream::open(&socket, key.trim_end(), session)?;
+        let mut worker = Worker::new(session, "one");
+        for _ in 0..WATCHED {
+            let told = worker.step(&lines[here])?;
+            ensure!(told == Told::Done, "{told:?}");
+            // Before anything else happens, so it is told and not found.
+            let last = worker.last_seen().context("no number")?;
+            stream.read_until(last)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn el_3_a_database_that_is_restarted_under_load_loses_nothing() -> Result<()> {
+    let mut cluster = Cluster::new()?;
+    let flag = format!("--set=log.database={}", cluster.url());
+    // One that crashes may lose what was not synced.
+    let flags = [flag.as_str(), "--set=log.durability=disk"];
+    let place = Place::new();
+    let server = Serving::start(&place, &flags)?;
+    let line = server.line()?;
+    make_session(&line, "restart")?;
+    let working = start_workers(&line, "restart");
+    for round in 0..RESTARTS {
+        for worker in &working {
+            worker.wait_for_progress()?;
+        }
+        // In order, and as a crash.
+        cluster.stop([Signal::INT, Signal::QUIT][round % 2])?;
+        let away = refused_by_all(&working, &line);
+        cluster.start()?;
+        away.with_context(|| format!("restart {round}"))?;
+    }
+    for worker in &working {
+        worker.wait_for_progress()?;
+    }
+    let workers = stop_workers(working)?;
+    check(&place, &flags, &line, "restart", &workers)?;
+    let status = line.ask("GET", "/v1/status", None)?;
+    ensure!(status["log"]["durable"] == true, "{status}");
+    Ok(())
+}
+
+/// While there is no database, nothing new is taken on, and the server says so.
+fn refused_by_all(working: &[Working], line: &Line) -> Result<()> {
+    for worker in working {
+        let told = worker.wait_for(|told| *told != Told::Done)?;
+        ensure!(matches!(told, Told::Refused(503, _)), "{told:?}");
+    }
+    let status = line.send("GET", "/v1/status", "", None)?;
+    ensure!(status.status == 200, "{}", status.text());
+    let log = status.json()?["log"].take();
+    ensure!(log["durable"] == false, "{log}");
+    Ok(())
+}
