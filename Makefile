@@ -1,6 +1,6 @@
 # The names people type; what they do is in scripts/ and in crates/xtask.
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench lint fmt doc tidy setup clean
+.PHONY: help run build test soak bench lint fmt doc tidy setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ build: ## Build the static release program
 
 test: ## Everything that must hold before a change goes in
 	@scripts/test
+
+soak: ## Kill the server a thousand times under load
+	@scripts/soak
 
 bench: ## Measure the release program beside its floors and peers
 	@scripts/bench

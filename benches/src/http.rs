@@ -25,6 +25,8 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A head beyond this is not one of ours.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
+const NO_CONTENT: u16 = 204;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
@@ -74,6 +76,12 @@ fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<Head>> {
         name.eq_ignore_ascii_case("content-length")
             .then_some(value.trim())
     });
+    // Such an answer has no body, and does not say so.
+    let length = if status == NO_CONTENT {
+        Some("0")
+    } else {
+        length
+    };
     let body_length = length
         .and_then(|length| length.parse().ok())
         .filter(|length| *length <= BODY_BYTES_MAX)
@@ -205,6 +213,17 @@ mod tests {
             status: 200,
             length: answer.len() - 3,
             body_length: 3,
+        };
+        assert_eq!(parse_head(answer).unwrap(), Some(head));
+    }
+
+    #[test]
+    fn an_answer_without_content_need_not_say_its_length() {
+        let answer = b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n";
+        let head = Head {
+            status: 204,
+            length: answer.len(),
+            body_length: 0,
         };
         assert_eq!(parse_head(answer).unwrap(), Some(head));
     }

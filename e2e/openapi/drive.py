@@ -9,7 +9,7 @@ import requests
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent.parent / "openapi" / "zareba.json"
-SESSIONS = ["fixture", "doomed-1", "doomed-2", "doomed-3"]
+SESSIONS = ["fixture", "doomed"]
 # A longer text is not kept in its event.
 LARGE = 2 * 1024 * 1024
 # Whatever takes longer hangs.
@@ -30,23 +30,31 @@ class Server:
         answer.raise_for_status()
         return answer
 
-    def make_sessions(self):
+    def furnish(self):
+        """Makes all that the requests need, and tells the names that were not chosen here."""
         for session in SESSIONS:
             wanted = {"id": session, "timeout": 2, "no_change_timeout": 1}
             self.ask("POST", "/v1/sessions", json=wanted)
-
-    def end_sessions(self):
-        for session in SESSIONS:
-            self.http.delete(f"{self.url}/v1/sessions/{session}", timeout=REQUEST_LIMIT)
-
-    def furnish(self):
-        """Files, a terminal and a large event; returns the latter's number and digest."""
-        files = "/v1/sessions/fixture/files/content"
-        binary = {"Content-Type": "application/octet-stream"}
+        for name in ("fixture", "doomed"):
+            self.ask("POST", "/v1/sessions/fixture/terminals", json={"name": name})
         for name in ("a", "b"):
-            wanted = {"path": f"notes/{name}.txt", "parents": "true"}
-            self.ask("PUT", files, params=wanted, headers=binary, data=b"a note\n")
-        self.ask("POST", "/v1/sessions/fixture/terminals", json={"name": "fixture"})
+            self.ask(
+                "PUT",
+                "/v1/sessions/fixture/files/content",
+                params={"path": f"notes/{name}.txt", "parents": "true"},
+                headers={"Content-Type": "application/octet-stream"},
+                data=b"a note\n",
+            )
+        key = self.ask("POST", "/v1/keys", json={"owner": "doomed", "scope": "read"}).json()
+        event, digest = self.large_event()
+        return {
+            "OPENAPI_DOOMED_KEY": key["key"]["id"],
+            "OPENAPI_EVENT": str(event),
+            "OPENAPI_DIGEST": digest,
+        }
+
+    def large_event(self):
+        """Makes an event whose content is kept apart, and tells its number and the digest."""
         write = {"action": "write", "args": {"path": "notes/c.txt", "content": "x" * LARGE}}
         self.ask("POST", "/v1/sessions/fixture/actions", json=write)
         for event in self.ask("GET", "/v1/sessions/fixture/events").json()["events"]:
@@ -55,16 +63,18 @@ class Server:
                 return event["sequence"], content["$blob"]
         raise RuntimeError("no event keeps its content apart")
 
+    def end_sessions(self):
+        page = self.ask("GET", "/v1/sessions").json()
+        for session in page["sessions"]:
+            self.ask("DELETE", f"/v1/sessions/{session['id']}")
+
 
 def run(schemathesis, server, key, arguments):
-    server.make_sessions()
-    sequence, digest = server.furnish()
-    environment = os.environ | {
+    environment = os.environ | server.furnish()
+    environment |= {
         "OPENAPI_URL": server.url,
         "OPENAPI_KEY": key,
         "OPENAPI_HOOKS": str(HERE / "hooks.py"),
-        "OPENAPI_EVENT": str(sequence),
-        "OPENAPI_DIGEST": digest,
     }
     command = [schemathesis, "--config-file", HERE / "schemathesis.toml", "run", DOCUMENT]
     command += ["--url", server.url, *arguments]

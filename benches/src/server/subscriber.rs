@@ -47,7 +47,10 @@ impl Subscriber {
             let length = read.with_context(|| format!("event {} does not come", self.next))?;
             ensure!(length > 0, "the stream ended before event {}", self.next);
             if let Some(number) = line.strip_prefix("id: ") {
-                let number: u64 = number.trim_end().parse().context("an event has no number")?;
+                let number: u64 = number
+                    .trim_end()
+                    .parse()
+                    .context("an event has no number")?;
                 ensure!(
                     number == self.next,
                     "event {number} comes in place of {}",

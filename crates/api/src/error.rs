@@ -102,8 +102,12 @@ codes! {
     PermissionDenied = "permission_denied", 403, Permission;
     /// The file is on a file system that nobody can write to.
     ReadOnlyFileSystem = "read_only_file_system", 403, Permission;
+    /// The program is there, but cannot be run.
+    ProgramNotExecutable = "program_not_executable", 403, Permission;
     /// There is nothing with that name, or it is somebody else's.
     NotFound = "not_found", 404, NotFound;
+    /// There is no such program.
+    ProgramNotFound = "program_not_found", 404, NotFound;
     /// The path exists and does not take this method.
     MethodNotAllowed = "method_not_allowed", 405, Invalid;
     /// The request did not arrive in time.
@@ -134,6 +138,8 @@ codes! {
     IsADirectory = "is_a_directory", 422, Invalid;
     /// What is at that path is no directory.
     NotADirectory = "not_a_directory", 422, Invalid;
+    /// The directory to start in cannot be used.
+    BadDirectory = "bad_directory", 422, Invalid;
     /// The two names are on different file systems.
     OtherFileSystem = "other_file_system", 422, Invalid;
     /// This runtime cannot do that at all.

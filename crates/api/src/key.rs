@@ -38,6 +38,7 @@ pub struct KeyQuota {
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     /// Whose sessions it is for: 1 to 64 letters, digits, `-`, `_`, `.` and `@`.
+    #[schema(pattern = "^[A-Za-z0-9_.@-]{1,64}$")]
     pub owner: String,
     /// What it allows.
     pub scope: KeyScope,

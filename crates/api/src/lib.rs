@@ -16,6 +16,7 @@ mod file;
 mod key;
 mod openapi;
 pub mod operation;
+mod program;
 mod seconds;
 mod secret;
 mod service;
@@ -39,6 +40,7 @@ pub use operation::{
     Access, Answer, Content, Deadline, Method, Operation, Parameter, ParameterPlace, ParameterType,
     Payload,
 };
+pub use program::{ProgramTerminal, StartProgram};
 pub use seconds::{InvalidSeconds, Seconds};
 pub use secret::SecretText;
 pub use service::{

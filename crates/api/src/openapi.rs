@@ -8,7 +8,7 @@ use zareba_protocol::schema::{action_schema, observation_schema};
 
 use crate::{
     Access, Content, ErrorBody, ErrorCode, Operation, Parameter, ParameterPlace, ParameterType,
-    Payload,
+    Payload, Seconds,
     operation::{of, reference},
     operations,
 };
@@ -117,10 +117,10 @@ fn parameters(operation: &Operation) -> Vec<Value> {
     let in_path = operation.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let name = name.strip_prefix('*').unwrap_or(name);
-        let schema = if name == "action" {
-            json!({ "type": "integer", "minimum": 0 })
-        } else {
-            json!({ "type": "string" })
+        let schema = match name {
+            "action" => json!({ "type": "integer", "minimum": 0 }),
+            "port" => json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
+            _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
     });
@@ -133,8 +133,11 @@ fn parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
         ParameterType::Flag => json!({ "type": "boolean" }),
         ParameterType::Count => json!({ "type": "integer", "minimum": 0 }),
-        ParameterType::Seconds => json!({ "type": "number", "minimum": 0 }),
+        ParameterType::Seconds => {
+            json!({ "type": "number", "minimum": 0, "maximum": Seconds::MAX })
+        }
         ParameterType::Text => json!({ "type": "string" }),
+        ParameterType::Matching(pattern) => json!({ "type": "string", "pattern": pattern }),
     };
     let place = match parameter.place {
         ParameterPlace::Query => "query",

@@ -124,6 +124,8 @@ pub enum ParameterType {
     Seconds,
     /// Text.
     Text,
+    /// Text that this regular expression matches.
+    Matching(&'static str),
 }
 
 impl Parameter {
@@ -154,6 +156,15 @@ impl Parameter {
     pub const fn required(self) -> Self {
         Self {
             is_required: true,
+            ..self
+        }
+    }
+
+    /// The same, but only text that this regular expression matches.
+    #[must_use]
+    pub const fn matching(self, pattern: &'static str) -> Self {
+        Self {
+            kind: ParameterType::Matching(pattern),
             ..self
         }
     }

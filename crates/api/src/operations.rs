@@ -5,6 +5,7 @@ pub mod events;
 pub mod files;
 pub mod keys;
 pub mod ports;
+pub mod programs;
 pub mod service;
 pub mod sessions;
 pub mod terminals;
@@ -20,6 +21,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         events::ALL,
         files::ALL,
         terminals::ALL,
+        programs::ALL,
         ports::ALL,
         keys::ALL,
     ]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// A duration in seconds, whole or not: zero or more, and at most a hundred years.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "f64", into = "f64")]
-#[schema(value_type = f64, minimum = 0)]
+#[schema(value_type = f64, minimum = 0, maximum = 3_155_760_000_f64)]
 pub struct Seconds(Duration);
 
 /// A number that is no duration.

@@ -16,7 +16,7 @@ pub struct CreateSession {
     /// Its name: 1 to 64 letters, digits, `-` and `_`. Left out, it gets a random one. A client
     /// that chooses the name can ask again after a lost answer without making a second session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub id: Option<SessionId>,
     /// The runtime to run in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

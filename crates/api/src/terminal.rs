@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 pub struct CreateTerminal {
     /// Its name: 1 to 64 letters, digits, `-` and `_`. Left out, it gets a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub name: Option<String>,
     /// A program and its arguments. Left out, and without a command, it is a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]

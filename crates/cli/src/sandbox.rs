@@ -1,10 +1,11 @@
 //! Sandboxes for commands: one that is made, used and ended with everything that runs in it, and
 //! those that live on.
 //!
-//! `backend` turns settings into runtimes and `walls` into what stands around a sandbox; `place`
-//! says where everything is kept; `fleet` finds sandboxes again.
+//! `backend` turns settings into runtimes, `walls` and `docker` into what stands around a sandbox;
+//! `place` says where everything is kept; `fleet` finds sandboxes again.
 
 mod backend;
+mod docker;
 mod fleet;
 mod place;
 mod walls;

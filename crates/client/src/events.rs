@@ -12,7 +12,7 @@ use std::{
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use reqwest::Method;
+use reqwest::{Method, Response};
 use zareba_api::{Event, EventPage, LAST_EVENT_ID, operations::events};
 use zareba_protocol::SessionId;
 
@@ -182,6 +182,12 @@ async fn open(
         request = request.header(LAST_EVENT_ID, last);
     }
     let response = client.send(request).await?;
+    Ok(messages(client, response, pending))
+}
+
+/// The messages of a stream. `pending` counts the bytes that came since it was last set to 0,
+/// which whoever reads does for each message; there is a limit to one.
+pub(crate) fn messages(client: &Client, response: Response, pending: Arc<AtomicUsize>) -> Messages {
     pending.store(0, Ordering::Relaxed);
     let place = client.place().to_owned();
     let bytes = response.bytes_stream().map(move |piece| {
@@ -202,5 +208,5 @@ async fn open(
             },
         })
     });
-    Ok(Box::pin(messages))
+    Box::pin(messages)
 }

@@ -5,7 +5,7 @@ use std::{io, pin::Pin, time::Duration};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::TryStreamExt as _;
-use reqwest::{Body, Method, Url};
+use reqwest::{Body, Method, Response, Url};
 use zareba_api::{
     ArchiveFormat, CreateDirectory, FilePage, FileStatus, ListFilesQuery, Operation, RenameFile,
     operations::files,
@@ -22,7 +22,7 @@ use crate::{
 pub type ByteStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// How long work on a file may take, beside moving its bytes.
-const LONG: Duration = Duration::from_secs(300);
+pub(crate) const LONG: Duration = Duration::from_secs(300);
 /// What is told of a file that was written.
 const STATUS_BYTES_MAX: usize = 64 * 1024;
 
@@ -88,7 +88,7 @@ impl Client {
     ) -> Result<FileStatus, ClientError> {
         let query = [("path", path), ("parents", "true")];
         let url = self.place_of(&files::WRITE, session, &query)?;
-        parse(&self.store(url, content).await?)
+        status_of(self, self.store(url, content).await?).await
     }
 
     /// Removes a file, a link, or a directory with all that is in it.
@@ -178,18 +178,31 @@ impl Client {
 
     async fn fetch(&self, url: Url) -> Result<ByteStream, ClientError> {
         let response = self.send(self.streamed(Method::GET, url)).await?;
-        Ok(Box::pin(response.bytes_stream().map_err(io::Error::other)))
+        Ok(content_of(response))
     }
 
-    async fn store(&self, url: Url, content: ByteStream) -> Result<Bytes, ClientError> {
+    async fn store(&self, url: Url, content: ByteStream) -> Result<Response, ClientError> {
         let request = self
             .keyed(Method::PUT, url)
             .header("content-type", "application/octet-stream")
             .body(Body::wrap_stream(content));
-        let response = self.send(request).await?;
-        let document = read_whole(response, STATUS_BYTES_MAX).await;
-        document.map_err(|error| ClientError::unread(self.place(), error))
+        self.send(request).await
     }
+}
+
+/// The body of an answer, as it comes.
+pub(crate) fn content_of(response: Response) -> ByteStream {
+    Box::pin(response.bytes_stream().map_err(io::Error::other))
+}
+
+/// What an answer tells of a file.
+pub(crate) async fn status_of(
+    client: &Client,
+    response: Response,
+) -> Result<FileStatus, ClientError> {
+    let document = read_whole(response, STATUS_BYTES_MAX).await;
+    let document = document.map_err(|error| ClientError::unread(client.place(), error))?;
+    parse(&document)
 }
 
 const fn word_of(format: ArchiveFormat) -> &'static str {

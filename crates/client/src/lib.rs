@@ -27,8 +27,10 @@ mod blobs;
 mod client;
 mod error;
 mod events;
+mod file_options;
 mod files;
 mod keys;
+mod programs;
 mod sessions;
 mod terminals;
 mod tries;
@@ -38,15 +40,19 @@ pub mod transport;
 pub use client::Client;
 pub use error::{ClientError, Sent};
 pub use events::EventStream;
+pub use file_options::{FileChanges, FileCondition, FileContent};
 pub use files::ByteStream;
+pub use programs::Connection;
 pub use terminals::{TerminalEvent, TerminalView};
 pub use transport::{Address, ApiKey, InvalidAddress};
 pub use tries::BackOff;
 pub use zareba_api::{
-    ActionAccepted, ArchiveFormat, CreateDirectory, CreateKey, CreateSession, CreateSessionKey,
-    CreateTerminal, CreatedKey, ErrorCode, Event, EventKind, EventPage, FileEntry, FileKind,
-    FilePage, FileStatus, Key, KeyPage, KeyQuota, KeyScope, Limits, ListFilesQuery, PageQuery,
-    Readiness, RenameFile, RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus,
-    Session, SessionLimits, SessionPage, SessionState, Setup, Terminal, TerminalExit,
-    TerminalNotice, TerminalPage, Ticket, WindowSize,
+    ActionAccepted, ArchiveFormat, ChangeKind, CreateDirectory, CreateKey, CreateSession,
+    CreateSessionKey, CreateTerminal, CreatedKey, ErrorCode, Event, EventKind, EventPage,
+    FileChange, FileDigest, FileEntry, FileKind, FilePage, FileStatus, Key, KeyPage, KeyQuota,
+    KeyScope, Limits, ListFilesQuery, PageQuery, ProgramTerminal, ReadFileQuery, Readiness,
+    RemoveFileQuery, RenameFile, RuntimeDescription, RuntimePage, Seconds, SecretText,
+    ServerStatus, Session, SessionLimits, SessionPage, SessionState, Setup, StartProgram,
+    StatusQuery, Terminal, TerminalExit, TerminalNotice, TerminalPage, Ticket, WatchQuery,
+    WindowSize, WriteFileQuery,
 };

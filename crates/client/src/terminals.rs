@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use reqwest::{Method, StatusCode, Upgraded, header};
+use reqwest::{Method, Upgraded, header};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -118,21 +118,6 @@ impl Client {
             socket,
             place: self.place().to_owned(),
         })
-    }
-
-    /// Sends a request whose answer must be another protocol.
-    async fn send_upgrade(
-        &self,
-        request: reqwest::RequestBuilder,
-    ) -> Result<reqwest::Response, ClientError> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| ClientError::broken(self.place(), error))?;
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(response);
-        }
-        Err(self.refusal(response).await)
     }
 }
 

@@ -60,10 +60,10 @@ pub use reference::{KeyReference, keys, reference_markdown};
 pub use secret::Secret;
 pub use setting::{Processors, Size};
 pub use settings::{
-    ExecutorSettings, FileScope, FileSettings, LocalSettings, LogDurability, LogSettings,
-    NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, RuntimeKind, RuntimeSettings,
-    SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings, StateSettings,
-    SystemMode, WhenIdle, WorkspaceMode, openhands,
+    DockerSettings, ExecutorSettings, FileScope, FileSettings, ImagePull, LocalSettings,
+    LogDurability, LogSettings, NativePoolSettings, NativeSettings, NetworkReach, PoolSettings,
+    RuntimeKind, RuntimeSettings, SandboxVariables, ServerSettings, SessionSettings, Settings,
+    ShellSettings, StateSettings, SystemMode, WhenIdle, WorkspaceMode, openhands,
 };
 pub use show::Row;
 pub use value::Value;

@@ -1,10 +1,11 @@
 //! Every setting there is, typed.
 //!
-//! `zareba` declares our own sections, `native` those of the sandbox, `server` those of the
-//! server, `openhands` those of OpenHands' `config.toml` that have no
-//! counterpart here yet. To add a key, add one entry to a section; to add a section, declare it,
+//! `zareba` declares our own sections, `native` and `docker` those of sandboxes, `server`
+//! those of the server, `openhands` those of OpenHands' `config.toml` that have no counterpart
+//! here yet. To add a key, add one entry to a section; to add a section, declare it,
 //! give it a field in [`Settings`] and name it in `SECTIONS`.
 
+mod docker;
 mod native;
 pub mod openhands;
 mod rules;
@@ -12,6 +13,7 @@ mod server;
 mod variables;
 mod zareba;
 
+pub use docker::{DockerSettings, ImagePull};
 pub use native::{
     NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode, WorkspaceMode,
 };

@@ -20,6 +20,7 @@ use crate::{
     found,
     make::{cannot_start, make},
     monitor, openhands,
+    program::StaticProgram,
     request::OWNER_LABEL,
     warm::{WarmCounts, WarmPool},
     watcher::Watcher,
@@ -129,6 +130,15 @@ impl DockerRuntime {
     /// When there is none of that name, or the Engine cannot be asked.
     pub async fn measure(&self, sandbox: &SandboxId) -> Result<Measured, RuntimeError> {
         monitor::measure(&self.shared, sandbox).await
+    }
+
+    /// Looks whether the program can run in any image: it must be static. Asks no Engine.
+    ///
+    /// # Errors
+    /// When it cannot; the cause says why.
+    pub fn check_program(&self) -> Result<(), RuntimeError> {
+        let checked = StaticProgram::check(&self.shared.options.program);
+        checked.map(drop).map_err(cannot_start)
     }
 
     /// What the Engine is like, and what is wrong with it.

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod copy;
+mod files;
 mod http;
 mod life;
 mod link;

@@ -2,8 +2,17 @@
 
 use std::{io, time::Duration};
 
+use serde_json::Value;
+use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent};
-use zareba_wire::{ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload};
+use zareba_wire::{
+    ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
+    files::{
+        ChangeStream, DirectoryRequest, EntryPage, FileContent, FileError, FileStatus, ListRequest,
+        ReadRequest, RemoveRequest, RenameRequest, StatRequest, WatchRequest, WriteRequest,
+    },
+    program::{ProgramConnection, ProgramRequest, StartProgramError},
+};
 
 /// The way to one sandbox. Dropping a future gives up waiting, and nothing else.
 pub(crate) trait Link: Send + Sync {
@@ -33,6 +42,70 @@ pub(crate) trait Link: Send + Sync {
 
     /// Ends it. One that is gone already is ended.
     fn stop(&self) -> BoxFuture<'_, Result<(), LinkError>>;
+
+    /// Starts a program with streams of its own.
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, LinkError>> {
+        let _ = request;
+        unsupported()
+    }
+
+    /// Connects to a port inside.
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, LinkError>> {
+        let _ = port;
+        unsupported()
+    }
+
+    /// What stands around it and what it uses.
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, LinkError>> {
+        unsupported()
+    }
+
+    /// The way to its files as bytes; `None` when the API has none.
+    fn files(&self) -> Option<&dyn FileLink> {
+        None
+    }
+}
+
+fn unsupported<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, LinkError>> {
+    Box::pin(std::future::ready(Err(LinkError::Unsupported)))
+}
+
+/// The way to the files of one sandbox, as bytes. Archives go by [`Link::upload`] and
+/// [`Link::download`].
+pub(crate) trait FileLink: Send + Sync {
+    /// What is at a path.
+    fn stat(&self, request: StatRequest) -> BoxFuture<'_, Result<FileStatus, LinkError>>;
+
+    /// Opens a file and streams its bytes.
+    fn read(&self, request: ReadRequest) -> BoxFuture<'_, Result<FileContent, LinkError>>;
+
+    /// Puts a stream into a file.
+    fn write(
+        &self,
+        request: WriteRequest,
+        content: ByteStream,
+    ) -> BoxFuture<'_, Result<FileStatus, LinkError>>;
+
+    /// A page of a directory.
+    fn list(&self, request: ListRequest) -> BoxFuture<'_, Result<EntryPage, LinkError>>;
+
+    /// Removes a file, a link or a directory.
+    fn remove(&self, request: RemoveRequest) -> BoxFuture<'_, Result<(), LinkError>>;
+
+    /// Gives something another name.
+    fn rename(&self, request: RenameRequest) -> BoxFuture<'_, Result<(), LinkError>>;
+
+    /// Makes a directory.
+    fn make_directory(
+        &self,
+        request: DirectoryRequest,
+    ) -> BoxFuture<'_, Result<FileStatus, LinkError>>;
+
+    /// Tells of changes in a directory.
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<ChangeStream, LinkError>>;
 }
 
 /// Why a sandbox on another server did not do what it was asked for.
@@ -65,6 +138,15 @@ pub(crate) enum LinkError {
     /// It cannot be asked for.
     #[error("{problem}")]
     Invalid { problem: String },
+    /// The API has no such thing.
+    #[error("the server's API has no such thing")]
+    Unsupported,
+    /// The program cannot be started.
+    #[error(transparent)]
+    Program(#[from] StartProgramError),
+    /// The work on a file could not be done.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// Whether a request that got no answer was sent.
@@ -82,7 +164,8 @@ impl LinkError {
         match self {
             Self::Unreachable { sent, .. } => *sent == Sent::No,
             Self::Refused { status, .. } => *status < 500 || *status == 503,
-            Self::Invalid { .. } => true,
+            Self::Invalid { .. } | Self::Unsupported | Self::Program(_) => true,
+            Self::File(error) => error.class() != ErrorClass::Internal,
             Self::Timeout { .. } | Self::Nonsense { .. } | Self::Transfer(_) => false,
         }
     }
@@ -96,6 +179,9 @@ impl LinkError {
             Self::Nonsense { .. } => ErrorClass::Internal,
             Self::Transfer(error) => class_of(error),
             Self::Invalid { .. } => ErrorClass::Invalid,
+            Self::Unsupported => ErrorClass::Unsupported,
+            Self::Program(error) => error.class(),
+            Self::File(error) => error.class(),
         }
     }
 }

@@ -6,12 +6,19 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
+use tokio::net::TcpStream;
 use zareba_protocol::{
     Action, ActionEvent, ErrorClass, Observation, ObservationEvent, ObservationKind, RunCommand,
     RuntimeStatus,
 };
-use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables};
-use zareba_wire::BoxFuture;
+use zareba_runtime::{
+    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
+};
+use zareba_wire::{
+    BoxFuture,
+    program::{ProgramConnection, ProgramRequest},
+};
 
 use crate::{
     copy,
@@ -55,8 +62,8 @@ pub(crate) struct RemoteSandbox {
 }
 
 /// What outlives the handle while the sandbox is being ended.
-struct Place {
-    parts: Parts,
+pub(crate) struct Place {
+    pub(crate) parts: Parts,
     life: Life,
     turns: Turns,
 }
@@ -159,7 +166,7 @@ impl Place {
     }
 
     /// Asks the other side for something while the sandbox is open.
-    async fn inside<T>(
+    pub(crate) async fn inside<T>(
         &self,
         deed: &'static str,
         work: impl Future<Output = Result<T, LinkError>>,
@@ -207,6 +214,8 @@ impl Place {
         let sandbox = self.parts.id.clone();
         match (error.class(), error) {
             (_, LinkError::Timeout { waited }) => RuntimeError::Timeout { waited },
+            (_, LinkError::Program(error)) => error.into(),
+            (_, LinkError::File(error)) => error.into(),
             (ErrorClass::Disconnected, error) => {
                 self.lost(&error);
                 let source = Some(error.into());
@@ -318,6 +327,15 @@ impl Sandbox for RemoteSandbox {
         Box::pin(self.place.run(action))
     }
 
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
+        let started = self.place.parts.link.start_program(request);
+        let deed = "start a program with streams of its own";
+        Box::pin(self.place.inside(deed, started))
+    }
+
     fn copy_to<'a>(
         &'a self,
         from: &'a Path,
@@ -343,6 +361,16 @@ impl Sandbox for RemoteSandbox {
         Box::pin(self.place.inside("list files", names))
     }
 
+    fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
+        match self.place.parts.link.files() {
+            Some(_) => Ok(&*self.place),
+            None => Err(RuntimeError::Unsupported {
+                runtime: self.place.parts.runtime,
+                deed: "offer files as bytes",
+            }),
+        }
+    }
+
     fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(self.place.add_env(variables))
     }
@@ -350,6 +378,16 @@ impl Sandbox for RemoteSandbox {
     /// None is known here: the other server decides what can be reached.
     fn ports(&self) -> Vec<Forwarded> {
         Vec::new()
+    }
+
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
+        let connected = self.place.parts.link.connect_port(port);
+        Box::pin(self.place.inside("connect to a port inside", connected))
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
+        let inspected = self.place.parts.link.inspect();
+        Box::pin(self.place.inside("inspect a sandbox", inspected))
     }
 
     fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -1,6 +1,9 @@
 //! Sandboxes of another server of ours: each is a session there.
 
+mod files;
 mod link;
+mod port;
+mod programs;
 
 use std::{sync::Arc, time::Duration};
 

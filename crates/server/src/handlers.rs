@@ -15,7 +15,9 @@ use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
 use zareba_api::operations as table;
 
-use crate::{app::App, error::ApiError, events, files, ports, routes::RouteTable, terminals};
+use crate::{
+    app::App, error::ApiError, events, files, ports, programs, routes::RouteTable, terminals,
+};
 
 /// Every route of the table with its handler.
 pub(crate) fn mount(app: Arc<App>) -> RouteTable {
@@ -61,6 +63,8 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::ports::LIST, ports::list)
         .add(&table::ports::SHARE, ports::share)
         .add(&table::ports::UNSHARE, ports::unshare)
+        .add(&table::ports::CONNECT, ports::connect)
+        .add(&table::programs::START, programs::start)
         .add(&table::keys::CREATE, keys::create)
         .add(&table::keys::LIST, keys::list)
         .add(&table::keys::DELETE, keys::delete)

@@ -27,6 +27,7 @@ mod routes;
 mod telemetry;
 mod tickets;
 mod tls;
+mod upgrade;
 mod websocket;
 
 mod convert;
@@ -34,6 +35,7 @@ mod events;
 mod files;
 mod handlers;
 mod ports;
+mod programs;
 mod terminals;
 
 pub use auth::{Authenticator, Denied, Principal};

@@ -6,6 +6,7 @@
 //! a sandbox was written by an attacker (G-1): as a path, on the origin of the control plane, a
 //! page is confined so that it cannot act as one of ours.
 
+mod connection;
 mod headers;
 mod listening;
 mod proxy;
@@ -33,6 +34,7 @@ use crate::{
     settings::{Listen, Transport},
 };
 
+pub(crate) use connection::connect;
 pub(crate) use headers::Foreign;
 pub(crate) use shares::Shares;
 

@@ -33,7 +33,7 @@ pub(crate) async fn session(
     }
     let id = match &new.id {
         Some(id) => id.clone(),
-        None => started_ahead(&new, &*runtime, &common).map_or_else(random_id, Ok)?,
+        None => choose_name(&new, &common)?,
     };
     let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
     let document = describe(&new, owner, name, &mask);
@@ -136,6 +136,12 @@ fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> Ses
         message: String::new(),
         secret_names: new.secrets.iter().map(|(name, _)| name.clone()).collect(),
     }
+}
+
+/// A name that nobody has: that of a sandbox that waits for somebody, or a random one.
+pub(crate) fn choose_name(new: &NewSession, common: &Common) -> Result<SessionId, SessionError> {
+    let (_, runtime) = chosen_runtime(new, common)?;
+    started_ahead(new, &*runtime, common).map_or_else(random_id, Ok)
 }
 
 /// The name of a sandbox that waits for somebody, which then is the session's name, too.

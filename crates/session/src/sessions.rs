@@ -93,6 +93,15 @@ impl Sessions {
         Ok((Self { common, live }, recovery))
     }
 
+    /// A name for a session that nobody has, and perhaps a sandbox that is started already. Whoever
+    /// creates the session under it within a minute gets that sandbox.
+    ///
+    /// # Errors
+    /// When it wants a runtime that there is not.
+    pub fn choose_name(&self, new: &NewSession) -> Result<SessionId, SessionError> {
+        create::choose_name(new, &self.common)
+    }
+
     /// Makes a session and returns once it is recorded; its state tells when it is ready.
     ///
     /// # Errors

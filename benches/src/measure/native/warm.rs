@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use zareba_runtime::Sandbox;
+use zareba_runtime::{Runtime as _, Sandbox};
 use zareba_runtime_native::NativeRuntime;
 
 use crate::{

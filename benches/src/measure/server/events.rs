@@ -35,8 +35,8 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (name, durability) in [("process", Durability::Process), ("disk", Durability::Disk)] {
         let directory = tempfile::tempdir_in(scratch)?;
-        let log = EventLog::open_file(&directory.path().join("events.db"), durability);
-        let log = threads.block_on(log)?;
+        let file = directory.path().join("events.db");
+        let log = threads.block_on(EventLog::open_file(&file, durability))?;
         let (mut of_log, mut of_disk) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             of_log.push(threads.block_on(write_for(&log, time))?);

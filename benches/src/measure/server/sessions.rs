@@ -83,9 +83,7 @@ fn busy(server: &Server, count: usize, time: Duration) -> anyhow::Result<Row> {
 /// Every session works, and everything that happens in it is told to somebody at once.
 fn watched(server: &Server, wanted: usize, rounds: usize) -> anyhow::Result<Vec<Row>> {
     let start = Instant::now();
-    server.make_sessions(wanted, || {
-        start.elapsed() > BUDGET || is_memory_short()
-    })?;
+    server.make_sessions(wanted, || start.elapsed() > BUDGET || is_memory_short())?;
     let count = server.sessions();
     let mut subscribers = (0..count)
         .map(|session| server.subscribe(session))

@@ -40,7 +40,8 @@ pub const RUN: Operation = Operation {
             IDEMPOTENCY_KEY,
             "The caller's name for the action, 1 to 255 visible ASCII characters: a second \
              request with the same one gets the first one's answer.",
-        ),
+        )
+        .matching("^[!-~]{1,255}$"),
     ],
     body: Some(Content::json_of(Payload::Action)),
     answers: &[

@@ -1,15 +1,18 @@
 //! Ports of a session.
 
 use crate::{
-    Access, Answer, Content, Deadline, ErrorCode, Method, Operation, PortPage, SharedPort,
-    operation::of,
+    Access, Answer, Content, Deadline, ErrorCode, Method, Operation, Parameter, PortPage,
+    SharedPort, operation::of,
 };
 
 const GROUP: &str = "ports";
 const ITEM: &str = "/v1/sessions/{session}/ports/{port}";
 
 /// Every operation of this group.
-pub const ALL: &[&Operation] = &[&LIST, &SHARE, &UNSHARE];
+pub const ALL: &[&Operation] = &[&LIST, &SHARE, &UNSHARE, &CONNECT];
+
+/// What a connection is upgraded to.
+pub const UPGRADE_NAME: &str = "zareba-port";
 
 /// Lists ports.
 pub const LIST: Operation = Operation {
@@ -67,4 +70,26 @@ pub const UNSHARE: Operation = Operation {
     answers: &[Answer::empty(204, "It is not shared.")],
     errors: &[ErrorCode::NotFound],
     ..SHARE
+};
+
+/// Connects to a port.
+pub const CONNECT: Operation = Operation {
+    id: "connect_port",
+    path: "/v1/sessions/{session}/ports/{port}/connection",
+    summary: "Connect to a port",
+    description: "Takes the connection over: its bytes go to whatever listens on that port inside, \
+                  and come from it. Nothing is shared by that.",
+    parameters: &[
+        Parameter::header("connection", "`upgrade`.").required(),
+        Parameter::header("upgrade", "`zareba-port`.").required(),
+    ],
+    answers: &[Answer::empty(101, "It is connected; bytes follow.")],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::Conflict,
+        ErrorCode::BadGateway,
+        ErrorCode::Unsupported,
+        ErrorCode::BackendUnavailable,
+    ],
+    ..LIST
 };

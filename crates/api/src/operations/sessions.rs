@@ -43,6 +43,7 @@ pub const CREATE: Operation = Operation {
         Answer::with(202, "It is being started.", Content::json(of::<Session>)),
     ],
     errors: &[
+        ErrorCode::NotFound,
         ErrorCode::Exists,
         ErrorCode::QuotaExceeded,
         ErrorCode::StartFailed,

@@ -82,4 +82,15 @@ fn error_codes_are_the_words_that_are_written() {
         assert!(words.insert(code.as_str()), "{code:?}");
         assert!((400..=599).contains(&code.status()), "{code:?}");
     }
+    let document = openapi();
+    let listed = document.pointer("/components/schemas/ErrorCode/enum");
+    let listed: Vec<&str> = listed
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(Value::as_str)
+        .collect();
+    let words: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(listed, words);
 }

@@ -9,6 +9,7 @@ use zareba_config::{FileScope as ScopeSetting, RuntimeKind, Settings};
 use zareba_executor::{FileScope, Linting};
 use zareba_image::ImageStore;
 use zareba_runtime::{Runtime, RuntimeError};
+use zareba_runtime_docker::{DockerRuntime, Lifetime};
 use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
     VariableStore,
@@ -16,6 +17,8 @@ use zareba_runtime_native::{
 use zareba_runtime_remote::{Farewell, ZarebaOptions, ZarebaRuntime};
 
 use super::{
+    docker::{self, Asker},
+    failure,
     place::{self, state_directory},
     walls::walls,
 };
@@ -38,6 +41,7 @@ pub(crate) enum Backend {
     Cli(Arc<CliRuntime>),
     Local(Arc<LocalRuntime>),
     Native(Arc<NativeRuntime>),
+    Docker(Arc<DockerRuntime>),
     Server(Arc<ZarebaRuntime>),
 }
 
@@ -128,6 +132,7 @@ impl<'a> Place<'a> {
                 let runtime = NativeRuntime::new(options, local, walls);
                 Ok(Backend::Native(Arc::new(runtime)))
             }
+            RuntimeKind::Docker => self.docker_to_start(lifetime, Asker::Us),
             other => Err(Failure::new(
                 Exit::Start,
                 format!(
@@ -135,8 +140,46 @@ impl<'a> Place<'a> {
                     other.as_str()
                 ),
             )
-            .hint("use `--runtime native`, or `cli` or `local`, which do not isolate")),
+            .hint("use `--runtime native` or `docker`, or `cli` or `local`, which do not isolate")),
         }
+    }
+
+    /// The runtime `docker`, to look after sandboxes that are there. The Engine is not asked yet.
+    pub(super) fn docker(&self, lifetime: ServerLifetime) -> Result<Backend, Failure> {
+        self.docker_for(lifetime, Asker::Us).map(Backend::Docker)
+    }
+
+    /// The same to make sandboxes: what they need of us is looked at before anything is begun.
+    fn docker_to_start(&self, lifetime: ServerLifetime, asker: Asker) -> Result<Backend, Failure> {
+        let settings = self.settings;
+        let runtime = self.docker_for(lifetime, asker)?;
+        runtime.check_program().map_err(|error| {
+            failure(&error).hint(
+                "name a static `zareba` by the setting `docker.program` or the variable \
+                 ZAREBA_DOCKER_PROGRAM",
+            )
+        })?;
+        if asker == Asker::Us && settings.runtime.image.is_none() && !docker::has_image(settings) {
+            let message = "the runtime `docker` needs an image, and none is named";
+            return Err(Failure::new(Exit::Usage, message)
+                .hint("name one by `--image NAME` or by the setting `docker.image`"));
+        }
+        Ok(Backend::Docker(runtime))
+    }
+
+    fn docker_for(
+        &self,
+        lifetime: ServerLifetime,
+        asker: Asker,
+    ) -> Result<Arc<DockerRuntime>, Failure> {
+        let lifetime = match lifetime {
+            ServerLifetime::WithUs => Lifetime::WithUs,
+            ServerLifetime::KeptAlive { idle_timeout } => Lifetime::KeptAlive { idle_timeout },
+        };
+        let environment = &self.context.environment;
+        let options = docker::options(self.settings, environment, &self.state, lifetime, asker)?;
+        let runtime = DockerRuntime::new(options).map_err(|error| failure(&error))?;
+        Ok(Arc::new(runtime))
     }
 
     fn options(&self) -> NativeOptions {
@@ -164,11 +207,15 @@ impl<'a> Place<'a> {
 
     /// The same with sandboxes that are started ahead, for whoever makes many: a command uses one.
     pub(crate) fn pooled(&self, kind: RuntimeKind) -> Result<Backend, Failure> {
-        let warm = match kind {
-            RuntimeKind::Native => self.settings.pool.native.size.into(),
-            _ => 0,
-        };
-        self.with_warm(kind, ServerLifetime::KeptAlive { idle_timeout: None }, warm)
+        let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
+        match kind {
+            RuntimeKind::Docker => self.docker_to_start(lifetime, Asker::Clients),
+            RuntimeKind::Native => {
+                let warm = self.settings.pool.native.size;
+                self.with_warm(kind, lifetime, warm.into())
+            }
+            _ => self.with_warm(kind, lifetime, 0),
+        }
     }
 
     fn local(
@@ -193,6 +240,7 @@ impl Backend {
             Self::Cli(runtime) => &**runtime,
             Self::Local(runtime) => &**runtime,
             Self::Native(runtime) => &**runtime,
+            Self::Docker(runtime) => &**runtime,
             Self::Server(runtime) => &**runtime,
         }
     }
@@ -203,6 +251,7 @@ impl Backend {
             Self::Cli(runtime) => Arc::clone(runtime) as _,
             Self::Local(runtime) => Arc::clone(runtime) as _,
             Self::Native(runtime) => Arc::clone(runtime) as _,
+            Self::Docker(runtime) => Arc::clone(runtime) as _,
             Self::Server(runtime) => Arc::clone(runtime) as _,
         }
     }
@@ -212,6 +261,7 @@ impl Backend {
         match self {
             Self::Cli(_) | Self::Local(_) | Self::Server(_) => Ok(()),
             Self::Native(runtime) => runtime.warm_up().await,
+            Self::Docker(runtime) => runtime.warm_up().await,
         }
     }
 
@@ -221,6 +271,7 @@ impl Backend {
             Self::Cli(_) | Self::Server(_) => {}
             Self::Local(runtime) => runtime.cool_down().await,
             Self::Native(runtime) => runtime.cool_down().await,
+            Self::Docker(runtime) => runtime.cool_down().await,
         }
     }
 
@@ -231,6 +282,7 @@ impl Backend {
             Self::Cli(_) | Self::Server(_) => Ok(0),
             Self::Local(runtime) => runtime.reap().await,
             Self::Native(runtime) => runtime.reap().await,
+            Self::Docker(runtime) => runtime.reap().await,
         }
     }
 }

@@ -1,27 +1,43 @@
 //! The sandboxes of this user that can be found again.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::runtime;
+use tokio::{runtime, time::timeout};
 use zareba_config::{RuntimeKind, Settings, nearest};
 use zareba_image::ImageStore;
 use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
+use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
 
-use super::{Backend, LAST_WORK, Place, failure, place};
+use super::{Backend, LAST_WORK, Place, docker, failure, place};
 use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
+    say,
 };
 
-/// The runtimes whose sandboxes can outlive the command that made them.
+/// The runtimes whose sandboxes can outlive the command that made them. `docker` is one more,
+/// where it was used.
 const LASTING: [RuntimeKind; 2] = [RuntimeKind::Native, RuntimeKind::Local];
+
+/// How long the Docker Engine may take to tell its sandboxes. Whoever looks for another sandbox
+/// shall not wait for one that hangs.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// All sandboxes of one place.
 pub(crate) struct Fleet {
     backends: Vec<Backend>,
     state: PathBuf,
+    /// That the Docker Engine does not answer is said once.
+    told: AtomicBool,
 }
 
 /// One of them, as it was found.
@@ -57,9 +73,18 @@ impl Fleet {
             None => &LASTING[..],
         };
         let backends = kinds.iter().map(|kind| place.chosen(*kind, lifetime));
+        let mut backends: Vec<Backend> = backends.collect::<Result<_, _>>()?;
+        if context.server().is_none() && docker::was_used(place.state()) {
+            match place.docker(lifetime) {
+                Ok(backend) => backends.push(backend),
+                // The sandboxes of the others are there all the same.
+                Err(failure) => say::failure(&failure),
+            }
+        }
         Ok(Self {
-            backends: backends.collect::<Result<_, _>>()?,
+            backends,
             state: place.state().to_owned(),
+            told: AtomicBool::new(false),
         })
     }
 
@@ -73,10 +98,7 @@ impl Fleet {
     pub(crate) async fn members(&self) -> Result<Vec<Member<'_>>, Failure> {
         let mut members = Vec::new();
         for backend in &self.backends {
-            let found = backend.runtime().list().await;
-            let found = found.map_err(|error| {
-                Failure::of(Exit::Failure, &error).while_doing("cannot list the sandboxes")
-            })?;
+            let found = self.list(backend).await?;
             members.extend(found.into_iter().map(|summary| Member {
                 directory: self.state.join(summary.runtime).join(summary.id.as_str()),
                 summary,
@@ -85,6 +107,42 @@ impl Fleet {
         }
         members.sort_by_key(|member| member.summary.created);
         Ok(members)
+    }
+
+    async fn list(&self, backend: &Backend) -> Result<Vec<SandboxSummary>, Failure> {
+        match backend {
+            Backend::Docker(_) if !docker::has_sandboxes(&self.state) => Ok(Vec::new()),
+            Backend::Docker(runtime) => Ok(self.of_engine(runtime).await.unwrap_or_default()),
+            _ => {
+                let found = backend.runtime().list().await;
+                found.map_err(|error| {
+                    Failure::of(Exit::Failure, &error).while_doing("cannot list the sandboxes")
+                })
+            }
+        }
+    }
+
+    /// The sandboxes of the Docker Engine, if it answers in time. Otherwise that is said, where
+    /// there are any.
+    async fn of_engine(&self, runtime: &DockerRuntime) -> Option<Vec<SandboxSummary>> {
+        if self.told.load(Ordering::Relaxed) {
+            return None;
+        }
+        let listed = timeout(ENGINE_PATIENCE, zareba_runtime::Runtime::list(runtime)).await;
+        let reason = match listed {
+            Ok(Ok(found)) => return Some(found),
+            Ok(Err(error)) => Failure::of(Exit::Failure, &error),
+            Err(_) => {
+                let message = format!("the Docker Engine took longer than {ENGINE_PATIENCE:?}");
+                Failure::new(Exit::Failure, message)
+            }
+        };
+        if docker::has_sandboxes(&self.state) {
+            let deed = "cannot list the sandboxes of the runtime `docker`";
+            say::failure(&reason.while_doing(deed));
+        }
+        self.told.store(true, Ordering::Relaxed);
+        None
     }
 
     /// The one with this name.
@@ -108,6 +166,11 @@ impl Fleet {
     pub(crate) async fn reap(&self) -> Result<usize, Failure> {
         let mut removed = 0;
         for backend in &self.backends {
+            if let Backend::Docker(runtime) = backend
+                && self.of_engine(runtime).await.is_none()
+            {
+                continue;
+            }
             removed += backend.reap().await.map_err(|error| {
                 Failure::of(Exit::Failure, &error)
                     .while_doing("cannot look for what sandboxes have left")
@@ -121,7 +184,9 @@ impl Member<'_> {
     /// A handle to it, which may be let go of without ending it.
     pub(crate) async fn attach(&self) -> Result<Arc<dyn Sandbox>, Failure> {
         let id = &self.summary.id;
-        if self.summary.state == SandboxState::Lost {
+        // A container that has ended starts again.
+        let can_wake = matches!(self.backend, Backend::Docker(_));
+        if self.summary.state == SandboxState::Lost && !can_wake {
             let message = format!("the sandbox `{id}` has ended");
             return Err(Failure::new(Exit::Lost, message)
                 .hint(format!("`zareba rm {id}` removes what is left of it")));
@@ -134,6 +199,14 @@ impl Member<'_> {
     pub(crate) async fn destroy(&self) -> Result<(), Failure> {
         let ended = self.backend.runtime().destroy(&self.summary.id).await;
         ended.map_err(|error| failure(&error))
+    }
+
+    /// Who keeps its log, when that is the Docker Engine.
+    pub(crate) fn engine(&self) -> Option<&DockerRuntime> {
+        match self.backend {
+            Backend::Docker(runtime) => Some(runtime),
+            _ => None,
+        }
     }
 
     /// What it says of itself, when it outlives whoever made it.

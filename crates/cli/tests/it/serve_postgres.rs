@@ -103,7 +103,8 @@ fn el_7_nothing_is_lost_or_done_twice_however_often_the_server_is_killed() -> Re
         // At any point of a server's life, its very start included.
         std::thread::sleep(rand::rng().random_range(Duration::ZERO..LIFE_MAX));
         server.kill()?;
-        server = Serving::start(&place, &[&flag]).with_context(|| format!("after {round} kills"))?;
+        server =
+            Serving::start(&place, &[&flag]).with_context(|| format!("after {round} kills"))?;
     }
     let workers = stop_workers(working)?;
     check(&place, &[&flag], &line, "loop", &workers)?;

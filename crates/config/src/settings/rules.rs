@@ -70,6 +70,16 @@ pub(super) fn processors(processors: &Processors) -> Result<(), Mismatch> {
     Ok(())
 }
 
+/// Which networks there are is for the Engine to say.
+pub(super) fn network_name(name: &String) -> Result<(), Mismatch> {
+    if name.is_empty() {
+        return Err(Mismatch::rule(
+            "must be `none`, `machine`, `internet`, `host` or the name of a network",
+        ));
+    }
+    Ok(())
+}
+
 fn at_least<T: PartialOrd + std::fmt::Display>(value: T, min: T) -> Result<(), Mismatch> {
     if value < min {
         return Err(Mismatch::rule(format!("must be at least {min}")));

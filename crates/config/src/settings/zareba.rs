@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::docker::DockerSettings;
 use super::native::{NativePoolSettings, NativeSettings, PoolSettings};
 use super::openhands::{self, OpenHandsSettings};
 use super::rules;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub native: NativeSettings,
     /// Sandboxes that are kept ready.
     pub pool: PoolSettings,
+    /// The `docker` runtime.
+    pub docker: DockerSettings,
     /// The server that many agents share.
     pub server: ServerSettings,
     /// Sessions of the server.
@@ -48,7 +51,7 @@ pub struct Settings {
 }
 
 /// The keys of each section, in the order in which they are shown.
-pub(crate) static SECTIONS: [&[Key]; 15] = [
+pub(crate) static SECTIONS: [&[Key]; 16] = [
     RuntimeSettings::KEYS,
     ShellSettings::KEYS,
     FileSettings::KEYS,
@@ -56,6 +59,7 @@ pub(crate) static SECTIONS: [&[Key]; 15] = [
     LocalSettings::KEYS,
     NativeSettings::KEYS,
     NativePoolSettings::KEYS,
+    DockerSettings::KEYS,
     ServerSettings::KEYS,
     SessionSettings::KEYS,
     LogSettings::KEYS,

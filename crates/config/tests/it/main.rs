@@ -7,6 +7,7 @@
 )]
 
 mod case;
+mod docker;
 mod documentation;
 mod environment;
 mod errors;

@@ -2,22 +2,28 @@
 
 use std::{cmp::Ordering, path::Path};
 
+use serde_json::Value;
+use tokio::net::TcpStream;
 use zareba_client::{
     ArchiveFormat as PackedAs, Client, ClientError, ErrorCode, FileEntry, FileKind, ListFilesQuery,
     SessionState,
 };
 use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent, SessionId};
-use zareba_wire::{ArchiveFormat, BoxFuture, ByteStream, Download, Upload, UploadTreatment};
+use zareba_wire::{
+    ArchiveFormat, BoxFuture, ByteStream, Download, Upload, UploadTreatment,
+    program::{ProgramConnection, ProgramRequest},
+};
 
-use crate::link::{Link, LinkError, Sent};
+use super::{port, programs};
+use crate::link::{FileLink, Link, LinkError, Sent};
 
 /// Names of one directory that are told; more are not looked at.
 const NAMES_MAX: usize = 100_000;
 
 /// The way to one session.
 pub(super) struct ZarebaLink {
-    client: Client,
-    session: SessionId,
+    pub(super) client: Client,
+    pub(super) session: SessionId,
 }
 
 impl ZarebaLink {
@@ -126,6 +132,34 @@ impl ZarebaLink {
         };
         Ok(self.client.pack_files(&self.session, path, format).await?)
     }
+
+    async fn start(&self, request: ProgramRequest) -> Result<ProgramConnection, LinkError> {
+        request.check()?;
+        let program = programs::asked(request);
+        match self.client.start_program(&self.session, &program).await {
+            Ok(connection) => Ok(programs::carried(connection)),
+            Err(error) => match programs::fault(&error) {
+                Some(fault) => Err(fault.into()),
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    async fn connect(&self, port: u16) -> Result<TcpStream, LinkError> {
+        let connection = match self.client.connect_port(&self.session, port).await {
+            // The sandbox is there; it is the program inside that is not.
+            Err(error) if error.code() == Some(ErrorCode::BadGateway) => {
+                return Err(LinkError::Invalid {
+                    problem: error.to_string(),
+                });
+            }
+            connected => connected?,
+        };
+        let socket = port::socket(connection).await;
+        socket.map_err(|error| LinkError::Nonsense {
+            problem: format!("no socket could be made for it here: {error}"),
+        })
+    }
 }
 
 impl Link for ZarebaLink {
@@ -168,6 +202,25 @@ impl Link for ZarebaLink {
                 result => Ok(result?),
             }
         })
+    }
+
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, LinkError>> {
+        Box::pin(self.start(request))
+    }
+
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, LinkError>> {
+        Box::pin(self.connect(port))
+    }
+
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, LinkError>> {
+        Box::pin(async { Ok(self.client.inspect_session(&self.session).await?) })
+    }
+
+    fn files(&self) -> Option<&dyn FileLink> {
+        Some(self)
     }
 }
 

@@ -30,17 +30,17 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     principal: Principal,
     Query(query): Query<CreateQuery>,
-    Json(mut create): Json<CreateSession>,
+    Json(create): Json<CreateSession>,
 ) -> Result<Response, ApiError> {
     principal.require_unbound()?;
     // Known beforehand, so that the session can be named when the wait for it gets too long.
-    let id = match create.id.take() {
+    let mut new = convert::new_session(create);
+    let id = match new.id.take() {
         Some(id) => id,
-        None => random_id()?,
+        None => app.sessions.choose_name(&new)?,
     };
-    create.id = Some(id.clone());
+    new.id = Some(id.clone());
     let reserved = reserve(&app, &principal, &id).await?;
-    let new = convert::new_session(create);
     let (sessions, owner) = (app.sessions.clone(), principal.owner.clone());
     // In a task of its own: a client that goes away has still asked for it, and the place under
     // its quota is kept until the session is counted by its own record.
@@ -64,11 +64,6 @@ pub(super) async fn create(
             Ok(created(StatusCode::ACCEPTED, &session))
         }
     }
-}
-
-fn random_id() -> Result<SessionId, ApiError> {
-    let name = format!("{:032x}", rand::random::<u128>());
-    SessionId::new(name).map_err(|_| ApiError::internal())
 }
 
 /// Keeps a place under the quota of the key, if it has one, until the session is counted by its

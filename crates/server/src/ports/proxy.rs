@@ -31,7 +31,7 @@ use super::{
 use crate::{app::App, error::ApiError};
 
 /// How long a program may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it may take to begin its answer, once it has the request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// What its headers may have in bytes.
@@ -120,7 +120,7 @@ async fn connect(app: &App, visit: &Visit) -> Result<TcpStream, ApiError> {
     connected.unwrap_or_else(|_| Err(silent()))
 }
 
-fn refused(error: RuntimeError, port: u16) -> ApiError {
+pub(super) fn refused(error: RuntimeError, port: u16) -> ApiError {
     match error.class() {
         ErrorClass::Invalid => {
             let message = format!("nothing answers on port {port} in the sandbox");
@@ -132,7 +132,7 @@ fn refused(error: RuntimeError, port: u16) -> ApiError {
     }
 }
 
-fn silent() -> ApiError {
+pub(super) fn silent() -> ApiError {
     ApiError::new(
         ErrorCode::Timeout,
         "the program in the sandbox did not answer in time",

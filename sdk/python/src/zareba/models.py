@@ -36,6 +36,7 @@ __all__ = [
     "LimitHit",
     "Limits",
     "LogStatus",
+    "PoolStatus",
     "Port",
     "PortPage",
     "RenameFile",
@@ -386,6 +387,15 @@ class LogStatus(_Told):
     waiting: int
 
 
+class PoolStatus(_Told):
+    """What sandboxes that are started ahead were good for."""
+
+    ready: int
+    hits: int
+    misses: int
+    lost: int
+
+
 class ServerStatus(_Told):
     """How the server is."""
 
@@ -394,6 +404,7 @@ class ServerStatus(_Told):
     sessions: SessionCounts
     log: LogStatus
     default_runtime: str
+    pools: Dict[str, PoolStatus]
     extensions: List[str]
 
 

@@ -42,7 +42,11 @@ impl Stream {
             ensure!(length > 0, "the stream ended before event {}", self.next);
             if let Some(number) = line.strip_prefix("id: ") {
                 let number: u64 = number.trim_end().parse()?;
-                ensure!(number == self.next, "{number} comes in place of {}", self.next);
+                ensure!(
+                    number == self.next,
+                    "{number} comes in place of {}",
+                    self.next
+                );
                 self.next += 1;
             }
         }
