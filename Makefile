@@ -1,6 +1,6 @@
 # The names people type; what they do is in scripts/ and in crates/xtask.
 .DEFAULT_GOAL := help
-.PHONY: help run build test soak bench lint fmt doc tidy setup clean
+.PHONY: help run build test soak bench wheel lint fmt doc tidy setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ soak: ## Kill the server a thousand times under load
 
 bench: ## Measure the release program beside its floors and peers
 	@scripts/bench
+
+wheel: ## Build the Python package with the program inside
+	@scripts/wheel
 
 lint: ## Formatting, clippy and the house rules, without tests
 	cargo fmt --all --check

@@ -138,6 +138,7 @@ fn parameter(parameter: &Parameter) -> Value {
         }
         ParameterType::Text => json!({ "type": "string" }),
         ParameterType::Matching(pattern) => json!({ "type": "string", "pattern": pattern }),
+        ParameterType::OneOf(words) => json!({ "type": "string", "enum": words }),
     };
     let place = match parameter.place {
         ParameterPlace::Query => "query",

@@ -126,6 +126,8 @@ pub enum ParameterType {
     Text,
     /// Text that this regular expression matches.
     Matching(&'static str),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
 }
 
 impl Parameter {

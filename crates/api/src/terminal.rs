@@ -36,8 +36,10 @@ pub struct CreateTerminal {
 #[serde(deny_unknown_fields)]
 pub struct WindowSize {
     /// Characters in a line.
+    #[schema(minimum = 1, maximum = 65535)]
     pub columns: u16,
     /// Lines.
+    #[schema(minimum = 1, maximum = 65535)]
     pub rows: u16,
 }
 

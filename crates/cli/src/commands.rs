@@ -32,7 +32,7 @@ pub(crate) use serve::server_client;
 use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
-    arguments::{Arguments, Command, DoctorArguments, GcArguments, GlobalArguments},
+    arguments::{Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, refuse_unfit},
     exit::Exit,
     failure::Failure,
     logging, say,
@@ -52,12 +52,14 @@ pub(crate) struct Context {
 impl Context {
     /// The configuration of a command that people type, with its flags.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Configuration, Failure> {
-        settings::load(
+        let configuration = settings::load(
             &self.globals,
             &self.environment,
             WithoutConfig::Search,
-            flags,
-        )
+            flags.clone(),
+        )?;
+        refuse_unfit(&flags, configuration.settings.runtime.kind)?;
+        Ok(configuration)
     }
 
     /// The server that sandboxes are to be had from, if that is not this machine itself.

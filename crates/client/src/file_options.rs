@@ -1,6 +1,7 @@
 //! Files of a session with every option of the API; `files` has what is asked for most.
 
 use std::{
+    fmt,
     pin::Pin,
     sync::{
         Arc,
@@ -41,6 +42,18 @@ pub struct FileContent {
     pub length: u64,
     /// The bytes.
     pub stream: ByteStream,
+}
+
+impl fmt::Debug for FileContent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FileContent")
+            .field("tag", &self.tag)
+            .field("size", &self.size)
+            .field("start", &self.start)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a file must be for a write to go ahead.

@@ -22,6 +22,21 @@ pub struct Document {
     pub value: Value,
 }
 
+/// Which documents of a kind, in the order of their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The kind.
+    pub kind: &'static str,
+    /// Only objects with a text of this name.
+    pub field: &'static str,
+    /// Only those in which it is this one.
+    pub text: Option<String>,
+    /// Only names behind this one.
+    pub after: Option<String>,
+    /// How many at most.
+    pub limit: usize,
+}
+
 /// What a writer believes about a document that it writes; when that is wrong, nothing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {

@@ -60,6 +60,15 @@ impl Ends {
         self.state().senders.remove(session);
     }
 
+    /// The same for one that has no records now: only if it had some, it is no more.
+    pub(crate) fn remove_begun(&self, session: &SessionId) {
+        let mut state = self.state();
+        let has_begun = |sender: &watch::Sender<u64>| *sender.borrow() > 0;
+        if state.senders.get(session).is_some_and(has_begun) {
+            state.senders.remove(session);
+        }
+    }
+
     /// Ends everybody's wait.
     pub(crate) fn close(&self) {
         let mut state = self.state();

@@ -26,8 +26,8 @@
 //! ```
 //!
 //! [`Store::blob`] gives the bytes: a text as it was (`"form": "text"`), or the JSON of a field
-//! (`"form": "json"`). A payload that has such an object of its own gets it back unchanged, so a
-//! reader that follows references must be prepared to find nothing.
+//! (`"form": "json"`). Nobody can forge one: a field that was called `$blob` when it came is
+//! called `$$blob` in the record, and so on ([`Record::written_payload`] has the name of before).
 #![deny(missing_docs)]
 
 mod chain;
@@ -48,7 +48,7 @@ mod transfer;
 mod verify;
 mod writer;
 
-pub use document::{Document, DocumentName, Expected};
+pub use document::{Document, DocumentName, Expected, Selection};
 pub use error::LogError;
 pub use log::EventLog;
 pub use options::{Options, Recovery, Retention};

@@ -18,6 +18,7 @@ use crate::{
 pub struct EventLog {
     store: Arc<dyn Rows>,
     durability: Durability,
+    is_shared: bool,
 }
 
 impl EventLog {
@@ -41,6 +42,7 @@ impl EventLog {
         Ok(Self {
             store: Arc::new(Sqlite::open(path, options).await?),
             durability: options.durability,
+            is_shared: false,
         })
     }
 
@@ -54,6 +56,7 @@ impl EventLog {
         Ok(Self {
             store: Arc::new(Sqlite::open_to_read(path).await?),
             durability: Durability::default(),
+            is_shared: false,
         })
     }
 
@@ -77,6 +80,7 @@ impl EventLog {
         Ok(Self {
             store: Arc::new(Postgres::open(url, options).await?),
             durability: options.durability,
+            is_shared: true,
         })
     }
 
@@ -88,6 +92,11 @@ impl EventLog {
     /// What an acknowledged record survives.
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Whether several servers may write to it at once. A file has one writer.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Records from a number on, those that are there and then those that come, without an end.

@@ -1,10 +1,15 @@
 //! How a payload is kept: small ones in their record, large ones apart by their digest, and the
 //! large texts of very large ones replaced by references.
 
+mod escape;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::{Digest, LogError};
+use escape::Escaped;
+
+pub(crate) use escape::undo as unescape;
 
 /// Up to here a payload's JSON stands in its record.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
@@ -80,9 +85,15 @@ impl Blob {
 }
 
 /// Makes a payload ready to be stored.
-pub(crate) async fn fold(payload: Map<String, Value>) -> Result<Folded, LogError> {
-    if let Some(text) = small_text(&payload) {
+pub(crate) async fn fold(mut payload: Map<String, Value>) -> Result<Folded, LogError> {
+    let mut small = small_text(&payload);
+    if small.is_some() {
         check_depth(&payload)?;
+        if escape::all(&mut payload) == Escaped::Some {
+            small = small_text(&payload);
+        }
+    }
+    if let Some(text) = small {
         return Ok(Folded {
             payload,
             stored: Stored::Inline(text),
@@ -97,6 +108,7 @@ pub(crate) async fn fold(payload: Map<String, Value>) -> Result<Folded, LogError
 
 fn fold_large(mut payload: Map<String, Value>) -> Result<Folded, LogError> {
     check_depth(&payload)?;
+    escape::all(&mut payload);
     let mut text = text_of(&payload);
     if text.len() > PAYLOAD_BYTES_MAX {
         return Err(LogError::TooLarge {

@@ -18,7 +18,7 @@ use zareba_protocol::SessionId;
 
 use crate::{
     Appended, Digest, Document, DocumentName, Entry, Expected, Health, IdempotencyKey, LogError,
-    Options, Patience, Record, Recovery, Store, Usage,
+    Options, Patience, Record, Recovery, Selection, Store, Usage,
     chain::Row,
     page,
     store::{BoxFuture, Head, Rows, integer},
@@ -177,6 +177,13 @@ impl Store for Postgres {
         Box::pin(async move {
             let link = self.readers.lend().await?;
             read::documents(&link, kind).await
+        })
+    }
+
+    fn select(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Document>, LogError>> {
+        Box::pin(async move {
+            let link = self.readers.lend().await?;
+            read::selected(&link, &selection).await
         })
     }
 

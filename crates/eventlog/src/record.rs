@@ -90,6 +90,16 @@ impl IdempotencyKey {
     }
 }
 
+impl Record {
+    /// The payload as it was before it was recorded, but for references: fields of its own that
+    /// are called `$blob` have that name again. Such a field refers to nothing.
+    pub fn written_payload(&self) -> Map<String, Value> {
+        let mut payload = self.payload.clone();
+        crate::payload::unescape(&mut payload);
+        payload
+    }
+}
+
 impl EntryKind {
     /// The word in the database and in exports.
     pub const fn as_str(self) -> &'static str {

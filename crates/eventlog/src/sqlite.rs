@@ -19,7 +19,7 @@ use zareba_protocol::SessionId;
 
 use crate::{
     Appended, Digest, Document, DocumentName, Entry, Expected, Health, IdempotencyKey, LogError,
-    Options, Patience, Record, Recovery, Store, Usage,
+    Options, Patience, Record, Recovery, Selection, Store, Usage,
     chain::Row,
     page,
     store::{BoxFuture, Head, Rows},
@@ -193,6 +193,13 @@ impl Store for Sqlite {
         Box::pin(
             self.readers
                 .run(move |connection| read::documents(connection, kind)),
+        )
+    }
+
+    fn select(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Document>, LogError>> {
+        Box::pin(
+            self.readers
+                .run(move |connection| read::selected(connection, &selection)),
         )
     }
 

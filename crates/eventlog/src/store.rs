@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use zareba_protocol::SessionId;
 
 use crate::{
-    Digest, Document, DocumentName, Entry, Expected, LogError, Record, Recovery, chain::Row,
-    verify::LostBlob, writer::Imported,
+    Digest, Document, DocumentName, Entry, Expected, LogError, Record, Recovery, Selection,
+    chain::Row, verify::LostBlob, writer::Imported,
 };
 
 /// A future that a `dyn` store returns.
@@ -121,6 +121,9 @@ pub trait Store: Send + Sync {
 
     /// All documents of a kind, by name.
     fn list(&self, kind: &'static str) -> BoxFuture<'_, Result<Vec<Document>, LogError>>;
+
+    /// Some documents of a kind, by name: a page of them, chosen where they are kept.
+    fn select(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Document>, LogError>>;
 
     /// Removes a document. Removing none is no error.
     fn delete(&self, name: DocumentName) -> BoxFuture<'_, Result<(), LogError>>;

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
 use zareba_protocol::SessionId;
 
-use crate::{EventLog, LogError, Record};
+use crate::{Digest, EventLog, LogError, Record};
 
 /// How many records are read in one go.
 const PAGE: usize = 64;
@@ -17,6 +17,8 @@ pub struct Subscription {
     log: EventLog,
     session: SessionId,
     next: u64,
+    /// The digest of the record in front of the cursor, when that was read.
+    last: Option<Digest>,
     page: VecDeque<Arc<Record>>,
     end: Option<watch::Receiver<u64>>,
 }
@@ -27,6 +29,7 @@ impl Subscription {
             log,
             session,
             next: from,
+            last: None,
             page: VecDeque::new(),
             end: None,
         }
@@ -46,6 +49,7 @@ impl Subscription {
         loop {
             if let Some(record) = self.page.pop_front() {
                 self.next = record.sequence + 1;
+                self.last = Some(record.digest);
                 return Ok(record);
             }
             if self.is_behind().await? {
@@ -53,8 +57,11 @@ impl Subscription {
                 let page = store.read(self.session.clone(), self.next, PAGE).await;
                 if let Err(LogError::Damaged { sequence, .. }) = &page {
                     self.next = sequence + 1;
+                    self.last = None;
                 }
-                self.page = page?.into();
+                let page = page?;
+                self.check_same(&page)?;
+                self.page = page.into();
                 if !self.page.is_empty() {
                     continue;
                 }
@@ -63,6 +70,21 @@ impl Subscription {
                 end.changed().await.map_err(|_| LogError::Closed)?;
             }
         }
+    }
+
+    /// Whether a page still belongs to the log that this began with. One that was removed since may
+    /// have made room for another of the same name, perhaps somebody else's.
+    fn check_same(&mut self, page: &[Arc<Record>]) -> Result<(), LogError> {
+        let is_removed = (self.end.as_ref()).is_some_and(|end| end.has_changed().is_err());
+        let goes_on = match (page.first(), self.last) {
+            (Some(first), Some(last)) => first.previous == last,
+            _ => true,
+        };
+        if is_removed || !goes_on {
+            self.page.clear();
+            return Err(LogError::Closed);
+        }
+        Ok(())
     }
 
     /// Whether there are records from the cursor on. What comes after this look wakes us.

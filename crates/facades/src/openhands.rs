@@ -27,7 +27,7 @@ use axum::Router;
 use jiff::Timestamp;
 use zareba_session::Sessions;
 
-pub use access::{Denied, KeyCheck, Principal, Rights, SessionKeys};
+pub use access::{Denied, KeyCheck, Principal, Reserved, Rights, SessionKeys};
 pub use settings::{ImageCatalog, ImageFacts, OpenHandsSettings, Scheme, UnknownImage};
 pub use table::{Needs, Route, routes};
 

@@ -5,19 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use zareba_api::{Access, ErrorCode};
 use zareba_protocol::SessionId;
-use zareba_session::{Session, Sessions};
+use zareba_runtime::Sandbox;
+use zareba_session::{Session, SessionState, Sessions};
 
 use crate::{
     auth::{Authenticator, Principal},
     error::ApiError,
-    limiter::Limiter,
     ports::Shares,
-    reservations::Reservations,
     settings::ServerSettings,
     telemetry::Telemetry,
     tickets::Tickets,
+    usage::Usage,
 };
 
 /// What is left of draining when waiting requests are answered that they must ask again.
@@ -32,11 +33,6 @@ pub(crate) struct App {
     /// Ports that are shared.
     pub(crate) shares: Shares,
     pub(crate) telemetry: Telemetry,
-    /// Actions by key.
-    pub(crate) actions: Limiter<String>,
-    pub(crate) reservations: Reservations,
-    /// KiB of large bodies that may still be read at once.
-    pub(crate) large_bodies: Arc<Semaphore>,
     pub(crate) started: Instant,
     pub(crate) extensions: Vec<&'static str>,
     draining: watch::Receiver<bool>,
@@ -51,16 +47,12 @@ impl App {
         extensions: Vec<&'static str>,
         draining: watch::Receiver<bool>,
     ) -> Self {
-        let kib = settings.limits.large_bodies_bytes / 1024;
         Self {
             sessions,
             authenticator,
             tickets: Tickets::new(settings.limits.ticket_life),
             shares: Shares::default(),
             telemetry,
-            actions: Limiter::new(),
-            reservations: Reservations::default(),
-            large_bodies: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
             started: Instant::now(),
             extensions,
             draining,
@@ -83,6 +75,27 @@ impl App {
         } else {
             Err(not_found())
         }
+    }
+
+    /// The sandbox of a session, awake. To wake it is more than to look: that is not for keys that
+    /// may only read.
+    pub(crate) async fn sandbox(
+        &self,
+        principal: &Principal,
+        session: &Session,
+    ) -> Result<Arc<dyn Sandbox>, ApiError> {
+        let is_asleep = session.info().state == SessionState::Paused;
+        if is_asleep && !principal.may(Access::Session) {
+            let message = format!("the session `{}` is paused", session.id());
+            let hint = "resume it with a key of the scope `session`";
+            return Err(ApiError::new(ErrorCode::Conflict, message).with_hint(hint));
+        }
+        Ok(session.sandbox().await?)
+    }
+
+    /// What owners share.
+    pub(crate) fn usage(&self) -> &Usage {
+        self.authenticator.usage()
     }
 
     pub(crate) fn is_draining(&self) -> bool {

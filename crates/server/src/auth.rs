@@ -12,6 +12,7 @@ use crate::{
     error::ApiError,
     limiter::{Limiter, Rate},
     telemetry::Telemetry,
+    usage::Usage,
 };
 
 /// Wrong keys of one source that are told so; more are told to wait.
@@ -109,14 +110,16 @@ pub struct Authenticator {
     keys: Keys,
     telemetry: Telemetry,
     wrong: Arc<Limiter<Option<IpAddr>>>,
+    usage: Arc<Usage>,
 }
 
 impl Authenticator {
-    pub(crate) fn new(keys: Keys, telemetry: Telemetry) -> Self {
+    pub(crate) fn new(keys: Keys, telemetry: Telemetry, usage: Usage) -> Self {
         Self {
             keys,
             telemetry,
             wrong: Arc::new(Limiter::new()),
+            usage: Arc::new(usage),
         }
     }
 
@@ -162,6 +165,11 @@ impl Authenticator {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    /// What owners share, whichever API they use.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the words of the API to those of sessions, and back.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use zareba_api as api;
 use zareba_eventlog::{EntryKind, Health};
@@ -100,19 +100,17 @@ pub(crate) fn event(record: &Record) -> api::Event {
     }
 }
 
-pub(crate) fn counts<'a>(
-    sessions: impl IntoIterator<Item = &'a SessionInfo>,
-) -> api::SessionCounts {
+pub(crate) fn counts(by_state: BTreeMap<SessionState, usize>) -> api::SessionCounts {
     let mut counts = api::SessionCounts::default();
-    for session in sessions {
-        *match session.state {
+    for (state, sessions) in by_state {
+        *match state {
             SessionState::Starting => &mut counts.starting,
             SessionState::Ready => &mut counts.ready,
             SessionState::Paused => &mut counts.paused,
             SessionState::Failed => &mut counts.failed,
             SessionState::Lost => &mut counts.lost,
             SessionState::Closed => &mut counts.closed,
-        } += 1;
+        } += sessions as u64;
     }
     counts
 }

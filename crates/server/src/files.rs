@@ -29,8 +29,7 @@ async fn sandbox(
     session: &str,
 ) -> Result<Arc<dyn Sandbox>, Refused> {
     let session = app.session(principal, session).await?;
-    let sandbox = session.sandbox().await;
-    Ok(sandbox.map_err(ApiError::from)?)
+    Ok(app.sandbox(principal, &session).await?)
 }
 
 /// What is told of a file.

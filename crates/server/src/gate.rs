@@ -118,6 +118,11 @@ impl Respond for Gate {
             }) if method == Method::OPTIONS => (preflight(), Some(origin)),
             Ok(Passage { origin }) => (self.handle(request, &request_id).await, origin),
         };
+        if admission == Admission::LivenessOnly {
+            // Places of the reserve are for one question each.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
         finish(&mut response, &request_id, origin);
         let status = response.status().as_u16();
         let route = response.extensions().get::<RouteName>();
@@ -132,9 +137,18 @@ impl Respond for Gate {
         let key = response.extensions().get::<KeyName>();
         let key = key.map(|key| key.0.as_str());
         let milliseconds = took.as_secs_f64() * 1000.0;
+        let path = shown_path(&path, route);
         // Without the query, which may hold a ticket.
         tracing::info!(request_id, %method, path, route, status, milliseconds, key, "request");
         response
+    }
+}
+
+/// A path as it may be written into a log: the address of a shared port is the right to use it.
+fn shown_path<'a>(path: &'a str, route: &str) -> &'a str {
+    match route == ports::ROUTE || path.starts_with(PREVIEWS) {
+        true => PREVIEWS,
+        false => path,
     }
 }
 
@@ -236,5 +250,25 @@ fn finish(response: &mut Response, request_id: &str, origin: Option<String>) {
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static("location, retry-after, x-request-id"),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_shared_ports_are_not_logged() {
+        let token = "0123456789abcdef0123456789abcdef";
+        for (path, route) in [
+            (format!("/p/{token}/page"), ports::ROUTE),
+            // Turned away before any route.
+            (format!("/p/{token}"), "none"),
+            // By a name of its own, whose path is the program's.
+            ("/private/page".to_owned(), ports::ROUTE),
+        ] {
+            assert_eq!(shown_path(&path, route), PREVIEWS, "{path}");
+        }
+        assert_eq!(shown_path("/v1/status", "/v1/status"), "/v1/status");
     }
 }

@@ -25,6 +25,8 @@ use stored::{Stored, Token};
 const FRESH: Duration = Duration::from_secs(5);
 /// Keys that there may be: each is a document, and a list of them is one answer.
 const KEYS_MAX: usize = 10_000;
+/// Keys of one owner, who may make some for single sessions.
+const OWNER_KEYS_MAX: usize = 1000;
 /// Documents that are looked up at once for keys that are not known here.
 const LOOKUPS_MAX: usize = 4;
 /// Who owns the first key.
@@ -117,9 +119,7 @@ impl Keys {
     /// When the request makes no sense, there are too many or it cannot be written.
     pub async fn create(&self, new: CreateKey) -> Result<CreatedKey, KeyError> {
         check(&new)?;
-        if self.shared.log.store().list(KIND).await?.len() >= KEYS_MAX {
-            return Err(KeyError::TooMany { limit: KEYS_MAX });
-        }
+        self.make_room(&new.owner).await?;
         let token = Token::random();
         let created = Timestamp::now();
         let expires = new.expires_in.map(|life| {
@@ -141,6 +141,33 @@ impl Keys {
         store.put(name, stored.to_value(), Expected::Absent).await?;
         let secret = SecretText(token.into_text());
         Ok(CreatedKey { key, secret })
+    }
+
+    /// Makes sure that there may be another key of an owner. Those that have expired are removed.
+    async fn make_room(&self, owner: &str) -> Result<(), KeyError> {
+        let now = Timestamp::now();
+        let (expired, valid): (Vec<Key>, Vec<Key>) = self
+            .list()
+            .await?
+            .into_iter()
+            .partition(|key| key.expires.is_some_and(|expires| expires <= now));
+        for key in expired {
+            match self.remove(&key.id).await {
+                // Another request was faster.
+                Ok(()) | Err(KeyError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let of_owner = valid.iter().filter(|key| key.owner == owner).count();
+        if of_owner >= OWNER_KEYS_MAX {
+            return Err(KeyError::TooMany {
+                limit: OWNER_KEYS_MAX,
+            });
+        }
+        if valid.len() >= KEYS_MAX {
+            return Err(KeyError::TooMany { limit: KEYS_MAX });
+        }
+        Ok(())
     }
 
     /// All keys, by name, without their secrets.
@@ -204,8 +231,18 @@ impl Keys {
     /// # Errors
     /// When the log cannot be read.
     pub async fn is_valid(&self, key: &str) -> Result<bool, LogError> {
+        Ok(self.current(key).await?.is_some())
+    }
+
+    /// The key of a name, if it is valid now. For those who were let in with it before: a name is
+    /// no secret.
+    pub(crate) async fn current(&self, key: &str) -> Result<Option<Key>, LogError> {
+        if !Token::is_id(key) {
+            return Ok(None);
+        }
         let stored = self.look_up(key).await?;
-        Ok(stored.is_some_and(|stored| stored.is_current()))
+        let stored = stored.filter(|stored| stored.is_current());
+        Ok(stored.map(|stored| stored.key.clone()))
     }
 
     async fn look_up(&self, id: &str) -> Result<Option<Arc<Stored>>, LogError> {

@@ -19,15 +19,16 @@ mod app;
 mod auth;
 mod error;
 mod gate;
+mod held;
 mod limiter;
 mod names;
 mod request;
-mod reservations;
 mod routes;
 mod telemetry;
 mod tickets;
 mod tls;
 mod upgrade;
+mod usage;
 mod websocket;
 
 mod convert;

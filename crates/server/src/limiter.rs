@@ -97,8 +97,8 @@ impl<N: Eq + Hash> Limiter<N> {
     fn count_at(&self, name: N, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.buckets.contains_key(&name) && !known.has_room(now) {
-            // So many at once are no single source; the bucket for all still counts them.
-            return Ok(());
+            // What cannot be counted is refused: letting it through would be a way around.
+            return Err(FORGETTING);
         }
         let (last, bucket) = known
             .buckets

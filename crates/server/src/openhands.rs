@@ -8,11 +8,13 @@ use std::{
 use http::request::Parts;
 use zareba_api::{Access, KeyScope};
 use zareba_eventlog::LogError;
-use zareba_facades::openhands::{self as facade, KeyCheck, OpenHands, OpenHandsSettings, Rights};
+use zareba_facades::openhands::{
+    self as facade, KeyCheck, OpenHands, OpenHandsSettings, Reserved, Rights,
+};
 use zareba_session::Sessions;
 use zareba_wire::{BoxFuture, serving::Peer};
 
-use crate::{Authenticator, Denied, Extension, Principal};
+use crate::{Authenticator, Denied, Extension, Principal, usage::Exhausted};
 
 /// OpenHands' remote runtime API and the action execution API of every session, for
 /// [`Server::with_extension`](crate::Server::with_extension). They check keys by themselves, the
@@ -47,10 +49,55 @@ impl KeyCheck for ServerKeys {
             checked.map(principal_of).map_err(denied_as)
         })
     }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<facade::Principal, facade::Denied>> {
+        Box::pin(async move {
+            match self.0.keys().current(key).await {
+                Ok(Some(key)) => Ok(principal_of(key.into())),
+                Ok(None) => Err(facade::Denied::WrongKey),
+                Err(error) => {
+                    tracing::error!(%error, "cannot read keys");
+                    Err(facade::Denied::Unavailable)
+                }
+            }
+        })
+    }
+
+    fn open(&self, principal: &facade::Principal) -> Result<Reserved, facade::Denied> {
+        let place = self.0.usage().stream(&principal.owner);
+        place.map(Reserved::new).map_err(too_many)
+    }
+
+    fn take_body(
+        &self,
+        principal: &facade::Principal,
+        bytes: usize,
+    ) -> Result<Reserved, facade::Denied> {
+        let place = self.0.usage().body(&principal.owner, bytes);
+        place.map(Reserved::new).map_err(too_many)
+    }
+
+    fn count_action(&self, principal: &facade::Principal) -> Result<(), facade::Denied> {
+        let counted = self
+            .0
+            .usage()
+            .action(&principal.owner, principal.actions_per_minute);
+        counted.map_err(too_many)
+    }
+}
+
+fn too_many(exhausted: Exhausted) -> facade::Denied {
+    facade::Denied::TooMany {
+        retry_after: exhausted.wait,
+    }
 }
 
 fn principal_of(principal: Principal) -> facade::Principal {
     facade::Principal {
+        key: principal.key,
         owner: principal.owner,
         rights: match principal.scope {
             KeyScope::Read => Rights::Read,
@@ -59,6 +106,7 @@ fn principal_of(principal: Principal) -> facade::Principal {
         },
         session: principal.session,
         sessions_max: principal.quota.sessions,
+        actions_per_minute: principal.quota.actions_per_minute,
     }
 }
 

@@ -37,9 +37,12 @@ use crate::{
 pub(crate) use connection::connect;
 pub(crate) use headers::Foreign;
 pub(crate) use shares::Shares;
+use shares::Sharer;
 
 /// Where shared ports are as paths.
 const PREVIEWS: &str = "/p/";
+/// What requests for them are counted and logged by.
+pub(crate) const ROUTE: &str = "previews";
 
 /// The routes of shared ports. They take every method, and are no part of the API: what is said
 /// there is between the client and a program in a sandbox.
@@ -49,7 +52,7 @@ pub(crate) fn previews(app: &Arc<App>) -> Extension {
         .route("/p/{token}/", any(proxy::forward))
         .route("/p/{token}/{*rest}", any(proxy::forward))
         .with_state(Arc::clone(app));
-    Extension::new("previews").with(Access::Capability, routes)
+    Extension::new(ROUTE).with(Access::Capability, routes)
 }
 
 pub(crate) async fn list(
@@ -60,7 +63,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     let shares = app.shares.of_session(session.id());
-    let sandbox = session.sandbox().await?;
+    let sandbox = app.sandbox(&principal, &session).await?;
     let listening = listening::ports(&*sandbox).await;
     let mut ports: Vec<u16> = listening.iter().flatten().copied().collect();
     ports.extend(shares.iter().map(|(port, _)| *port));
@@ -98,7 +101,11 @@ pub(crate) async fn share(
         let message = format!("the session is {}", state.as_str());
         return Err(ApiError::new(zareba_api::ErrorCode::Conflict, message));
     }
-    let token = app.shares.share(session.id(), port)?;
+    let sharer = Sharer {
+        owner: session.info().owner,
+        key: principal.key,
+    };
+    let token = app.shares.share(session.id(), port, sharer)?;
     Ok(json(StatusCode::OK, &address(&app, &headers, port, &token)))
 }
 

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     auth::Principal,
     error::ApiError,
-    request::{Json, Place},
+    request::{Json, Open, Place},
     upgrade::{self, Leave},
 };
 
@@ -29,6 +29,7 @@ use crate::{
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
     principal: Principal,
+    place: Open,
     Place(session): Place<String>,
     version: Version,
     headers: HeaderMap,
@@ -45,7 +46,7 @@ pub(crate) async fn start(
         error => error.into(),
     })?;
     let open = app.telemetry.stream("program");
-    let relay = Relay::new(Leave::new(&app, session, principal));
+    let relay = Relay::new(Leave::new(&app, session, principal, place));
     // Until it is begun the answer holds the program, which ends if nobody takes the answer.
     let takeover = Takeover::new(TakeoverEnd::AtDrain, |connection| async move {
         let _open = open;

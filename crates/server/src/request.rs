@@ -9,9 +9,10 @@ use http_body::Body as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use zareba_api::ErrorCode;
+use zareba_facades::openhands::Reserved;
 use zareba_wire::serving::read_body;
 
-use crate::{app::App, auth::Principal, error::ApiError};
+use crate::{app::App, auth::Principal, error::ApiError, usage::Part};
 
 /// Levels of a JSON body.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
@@ -61,6 +62,19 @@ impl<S: Sync> FromRequestParts<S> for Principal {
     }
 }
 
+/// What a connection of its own keeps: the owner's place among those that are open.
+impl<S: Sync> FromRequestParts<S> for Open {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let reserved = parts.extensions.get::<Reserved>().cloned();
+        reserved.map(Self).ok_or_else(ApiError::internal)
+    }
+}
+
+/// A place among the requests that are open.
+pub(crate) struct Open(pub(crate) Reserved);
+
 /// A JSON body of a known type, of which no part may be unknown.
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -88,8 +102,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     }
 }
 
-/// A large JSON body, whose reading counts against what all large bodies may take together.
-pub(crate) struct LargeJson(pub(crate) Value);
+/// A JSON body that may be large, with its place among all large bodies, which is to be kept
+/// until nothing of the body is needed any more.
+pub(crate) struct LargeJson(pub(crate) Value, pub(crate) Option<Part>);
 
 impl FromRequest<Arc<App>> for LargeJson {
     type Rejection = ApiError;
@@ -101,16 +116,18 @@ impl FromRequest<Arc<App>> for LargeJson {
         let expected = announced.map_or(limits.action_bytes, |bytes| {
             usize::try_from(bytes).unwrap_or(usize::MAX)
         });
+        let principal = request.extensions().get::<Principal>();
+        let owner = principal.ok_or_else(ApiError::internal)?.owner.clone();
         // What is too large anyway is refused by reading it, without a place.
-        let _place = if expected > limits.json_bytes && expected <= limits.action_bytes {
-            let kib = u32::try_from(expected / 1024).unwrap_or(u32::MAX);
-            let place = Arc::clone(&app.large_bodies).try_acquire_many_owned(kib);
-            Some(place.map_err(|_| ApiError::overloaded())?)
-        } else {
-            None
+        let mut place = match expected <= limits.action_bytes {
+            true => app.usage().body(&owner, expected)?,
+            false => None,
         };
         let bytes = read_body(request, limits.action_bytes, limits.body_stall).await?;
-        parse(&bytes).map(Self)
+        if let Some(place) = &mut place {
+            place.shrink_to(bytes.len());
+        }
+        Ok(Self(parse(&bytes)?, place))
     }
 }
 

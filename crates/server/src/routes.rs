@@ -13,8 +13,9 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
 };
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue, header::CONNECTION};
 use zareba_api::{Access, Deadline, ErrorCode, Method, Operation};
+use zareba_facades::openhands::Reserved;
 use zareba_wire::serving::Peer;
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     app::App,
     auth::{Denied, Principal},
     error::ApiError,
+    held::hold,
 };
 
 /// The route that answered, in the extensions of every answer: what requests are counted by.
@@ -46,6 +48,14 @@ struct Entry {
     name: &'static str,
     access: Access,
     deadline: Deadline,
+}
+
+impl Entry {
+    /// Whether requests may stay open as long as their client likes. What ends things does not,
+    /// and must work for whoever has all places taken.
+    fn may_stay(&self, request: &Request) -> bool {
+        self.deadline == Deadline::Long && request.method() != http::Method::DELETE
+    }
 }
 
 impl RouteTable {
@@ -109,21 +119,49 @@ impl RouteTable {
 }
 
 /// The check in front of every handler.
-async fn enter(State(entry): State<Entry>, mut request: Request, next: Next) -> Response {
+async fn enter(State(entry): State<Entry>, request: Request, next: Next) -> Response {
     let admitted = admit(&entry.app, entry.access, Asker::of(&request)).await;
     let mut response = match admitted {
         Err(refusal) => refusal.into_response(),
         Ok(None) => within(&entry, next.run(request)).await,
         Ok(Some(principal)) => {
             let key = KeyName(principal.key.clone());
-            request.extensions_mut().insert(principal.owner.clone());
-            request.extensions_mut().insert(principal);
-            let mut response = within(&entry, next.run(request)).await;
+            let mut response = handle(&entry, principal, request, next).await;
             response.extensions_mut().insert(key);
             response
         }
     };
     response.extensions_mut().insert(RouteName(entry.name));
+    hold(response)
+}
+
+/// Lets a handler answer, within what its owner may have open at once.
+async fn handle(entry: &Entry, principal: Principal, mut request: Request, next: Next) -> Response {
+    let place = match entry.may_stay(&request) {
+        false => None,
+        true => match entry.app.usage().stream(&principal.owner) {
+            Ok(place) => Some(Reserved::new(place)),
+            Err(exhausted) => return turned_away(exhausted.into()),
+        },
+    };
+    let extensions = request.extensions_mut();
+    extensions.insert(principal.owner.clone());
+    extensions.insert(principal);
+    if let Some(place) = &place {
+        extensions.insert(place.clone());
+    }
+    let mut response = within(entry, next.run(request)).await;
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
+    response
+}
+
+/// The connection ends too: it would otherwise be one more that is open.
+fn turned_away(refusal: ApiError) -> Response {
+    let mut response = refusal.into_response();
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
     response
 }
 

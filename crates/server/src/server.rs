@@ -20,6 +20,7 @@ use crate::{
     settings::{Listen, ServerSettings, Transport},
     telemetry::Telemetry,
     tls::{Tls, TlsError},
+    usage::Usage,
 };
 
 /// A server that has its socket and answers once it is served.
@@ -69,7 +70,8 @@ impl Server {
         let keys = Keys::new(sessions.log().clone());
         let first_key = keys.create_first().await?;
         let telemetry = Telemetry::new();
-        let authenticator = Authenticator::new(keys, telemetry.clone());
+        let usage = Usage::new(&settings.limits);
+        let authenticator = Authenticator::new(keys, telemetry.clone(), usage);
         Ok(Self {
             listener,
             settings,

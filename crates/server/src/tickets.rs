@@ -12,9 +12,9 @@ use zareba_protocol::SessionId;
 
 use crate::auth::Principal;
 
-/// Tickets that are valid at once, of everyone and of one key.
+/// Tickets that are valid at once, of everyone and of one owner.
 const TICKETS_MAX: usize = 4096;
-const KEY_TICKETS_MAX: usize = 256;
+const OWNER_TICKETS_MAX: usize = 256;
 
 /// The tickets that are valid now, by the digest of their text.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl Tickets {
         let now = Instant::now();
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         issued.retain(|_, ticket| now < ticket.expires);
-        let of_key = |ticket: &&Issued| ticket.principal.key == principal.key;
-        if issued.len() >= TICKETS_MAX || issued.values().filter(of_key).count() >= KEY_TICKETS_MAX
-        {
+        let theirs = |ticket: &&Issued| ticket.principal.owner == principal.owner;
+        let of_owner = issued.values().filter(theirs).count();
+        if issued.len() >= TICKETS_MAX || of_owner >= OWNER_TICKETS_MAX {
             return None;
         }
         let mut bytes = [0_u8; 32];

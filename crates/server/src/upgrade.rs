@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use zareba_session::Session;
 use zareba_wire::serving::Takeover;
 
-use crate::{app::App, auth::Principal, error::ApiError};
+use crate::{app::App, auth::Principal, error::ApiError, request::Open};
 
 /// Refuses a request that does not ask to go on as `name`.
 pub(crate) fn require(
@@ -53,14 +53,21 @@ pub(crate) struct Leave {
     pub(crate) app: Arc<App>,
     pub(crate) session: Arc<Session>,
     pub(crate) key: String,
+    _open: Open,
 }
 
 impl Leave {
-    pub(crate) fn new(app: &Arc<App>, session: Arc<Session>, principal: Principal) -> Self {
+    pub(crate) fn new(
+        app: &Arc<App>,
+        session: Arc<Session>,
+        principal: Principal,
+        open: Open,
+    ) -> Self {
         Self {
             app: Arc::clone(app),
             session,
             key: principal.key,
+            _open: open,
         }
     }
 

@@ -21,6 +21,7 @@ use tokio_tungstenite::{
         protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
 };
+use zareba_facades::openhands::Reserved;
 use zareba_wire::serving::{Stream, Takeover, TakeoverEnd};
 
 use crate::{app::App, error::ApiError, settings::Limits, telemetry::OpenStream};
@@ -45,6 +46,7 @@ where
     let accept = accept_key(request.headers())?;
     let limits = app.settings.limits.clone();
     let open = app.telemetry.stream(kind);
+    let place = request.extensions().get::<Reserved>().cloned();
     let takeover = Takeover::new(TakeoverEnd::ByItself, move |connection| async move {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))
@@ -59,6 +61,7 @@ where
             Some(config),
         );
         work(Socket::new(stream.await, &limits, open)).await;
+        drop(place);
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     *response.body_mut() = Body::empty();

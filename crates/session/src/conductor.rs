@@ -6,14 +6,17 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use jiff::Timestamp;
 use serde_json::Map;
 use tokio::{
-    sync::{Mutex as Exclusive, RwLock, watch},
+    sync::{Mutex as Exclusive, RwLock, Semaphore, watch},
     time::Instant,
 };
 use zareba_eventlog::{Entry, EventLog, Expected, LogError, Patience};
@@ -27,7 +30,9 @@ use crate::{
     event,
     live::Live,
     mask::Mask,
+    path::ACTIONS_MAX,
     pending::Pending,
+    shelf,
 };
 
 /// What all sessions of a server share.
@@ -35,6 +40,8 @@ pub(crate) struct Common {
     pub(crate) options: Arc<SessionsOptions>,
     pub(crate) log: EventLog,
     pub(crate) ending: watch::Sender<Ending>,
+    /// This server's name among those that share the log.
+    pub(crate) holder: String,
 }
 
 /// How far the server is on its way out.
@@ -73,8 +80,16 @@ pub(crate) struct Conductor {
     pub(crate) turns: Turns,
     /// Read while an action is handed over, written while the sandbox changes.
     pub(crate) gate: RwLock<()>,
+    /// Held by the one who ends it.
+    pub(crate) close_turn: Exclusive<()>,
     /// Somebody wants it to end.
     pub(crate) closing: watch::Sender<bool>,
+    /// Places for actions that are under way or wait for that.
+    pub(crate) places: Semaphore,
+    /// Another server has it: here it can only be read.
+    pub(crate) elsewhere: AtomicBool,
+    /// Its sandbox was not found yet, because its backend does not answer.
+    pub(crate) is_away: watch::Sender<bool>,
     /// Actions of an earlier server are handed over.
     pub(crate) recovered: watch::Sender<bool>,
     /// How many use it now.
@@ -99,6 +114,8 @@ struct Now {
     /// The timer has done what was due, and looks again then.
     not_due_before: Option<Instant>,
     sandbox: Option<Arc<dyn Sandbox>>,
+    /// How it is counted among those that have ended.
+    ended_as: Option<SessionState>,
 }
 
 /// A session as it is made or found.
@@ -126,7 +143,7 @@ impl Conductor {
             mask,
         } = beginning;
         let next_event = common.log.store().end(id.clone()).await?;
-        let life_max = document.limits.life_max.or(common.options.life_max);
+        let life_max = document.limits.within(&common.options).life_max;
         let ends = life_max.and_then(|life| deadline(document.created, life));
         let now = Now {
             status: document.status,
@@ -136,6 +153,7 @@ impl Conductor {
             last_used: Instant::now(),
             not_due_before: None,
             sandbox: None,
+            ended_as: document.state.has_ended().then_some(document.state),
         };
         Ok(Self {
             id,
@@ -155,7 +173,11 @@ impl Conductor {
             pending: Pending::default(),
             turns: Turns::default(),
             gate: RwLock::new(()),
+            close_turn: Exclusive::new(()),
             closing: watch::Sender::new(false),
+            places: Semaphore::new(ACTIONS_MAX),
+            elsewhere: AtomicBool::new(false),
+            is_away: watch::Sender::new(false),
             recovered: watch::Sender::new(true),
             users: watch::Sender::new(0),
             failure: Mutex::new(None),
@@ -238,10 +260,8 @@ impl Conductor {
 
     /// When it will have been idle for too long, and what is to be done then.
     pub(crate) fn idle_at(&self) -> Option<(Instant, Idle)> {
-        let options = &self.common.options;
-        let limits = &self.facts.limits;
-        let what = limits.when_idle.unwrap_or(options.when_idle);
-        let timeout = limits.idle_timeout.unwrap_or(options.idle_timeout);
+        let limits = self.facts.limits.within(&self.common.options);
+        let (what, timeout) = (limits.when_idle?, limits.idle_timeout?);
         let since = match *self.users.borrow() {
             0 => self.now().last_used,
             _ => Instant::now(),
@@ -270,7 +290,7 @@ impl Conductor {
         if let Some(live) = self.live.upgrade() {
             match state {
                 SessionState::Failed | SessionState::Lost | SessionState::Closed => {
-                    live.remove(&self.id);
+                    self.count_as(state, &live, written.is_ok());
                 }
                 // From now on it can be idle.
                 SessionState::Ready => live.changed.notify_one(),
@@ -278,6 +298,38 @@ impl Conductor {
             }
         }
         written
+    }
+
+    /// Has it counted among those that have ended.
+    fn count_as(&self, state: SessionState, live: &Live, is_written: bool) {
+        let owner = &self.facts.owner;
+        let before = self.now().ended_as;
+        if let Some(before) = before {
+            // What could not be written was changed by somebody else, who counts it.
+            if is_written {
+                self.now().ended_as = Some(state);
+                live.recount(&self.id, owner, before, Some(state));
+            }
+            return;
+        }
+        self.now().ended_as = Some(state);
+        let outdated = live.end(&self.id, owner, state);
+        if !outdated.is_empty() {
+            shelf::remove_later(outdated, Arc::clone(&self.common), self.live.clone());
+        }
+    }
+
+    /// Writes down that it is removed, unless somebody has written anything else meanwhile.
+    pub(crate) async fn leave_tombstone(&self) -> Result<(), LogError> {
+        let version = self.document.lock().await;
+        let (store, name) = (self.common.log.store(), document::name(&self.id));
+        let expected = Expected::Version(*version);
+        store.put(name, document::tombstone(), expected).await?;
+        let before = self.now().ended_as.take();
+        if let (Some(live), Some(before)) = (self.live.upgrade(), before) {
+            live.recount(&self.id, &self.facts.owner, before, None);
+        }
+        Ok(())
     }
 
     /// Writes down how it is now.
@@ -326,6 +378,18 @@ impl Conductor {
         }
     }
 
+    /// Fails where its sandbox cannot be reached, whatever its state.
+    pub(crate) fn require_here(&self) -> Result<(), SessionError> {
+        let session = || self.id.clone();
+        if self.elsewhere.load(Ordering::Relaxed) {
+            return Err(SessionError::HeldElsewhere { session: session() });
+        }
+        if *self.is_away.borrow() {
+            return Err(SessionError::Away { session: session() });
+        }
+        Ok(())
+    }
+
     pub(crate) fn wrong_state(&self, deed: &'static str) -> SessionError {
         SessionError::State {
             session: self.id.clone(),
@@ -356,6 +420,7 @@ impl Conductor {
             status: now.status,
             message: now.message.clone(),
             secret_names: facts.secret_names.clone(),
+            holder: (!self.state().has_ended()).then(|| self.common.holder.clone()),
         }
     }
 

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::json;
 use zareba_eventlog::{Expected, LogError, Patience};
 use zareba_protocol::{RuntimeStatus, SessionId};
-use zareba_runtime::{Runtime, SandboxSpec, Variables};
+use zareba_runtime::{Runtime, SandboxSpec};
 
 use crate::{
-    NewSession, Owner, SessionError, SessionState,
+    NewSession, Owner, SessionError, SessionState, check,
     conductor::{Beginning, Common, Conductor},
     document::{self, SessionDocument},
     event,
@@ -27,7 +27,7 @@ pub(crate) async fn session(
     live: Arc<Live>,
 ) -> Result<Arc<Conductor>, SessionError> {
     let (name, runtime) = chosen_runtime(&new, &common)?;
-    check_variables(&new)?;
+    check::all(&new)?;
     if let Some(workspace) = &new.workspace {
         new.workspace = Some(workspace::allowed(workspace, &common.options.workspaces).await?);
     }
@@ -36,7 +36,8 @@ pub(crate) async fn session(
         None => choose_name(&new, &common)?,
     };
     let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
-    let document = describe(&new, owner, name, &mask);
+    let mut document = describe(&new, owner, name, &mask);
+    document.holder = Some(common.holder.clone());
     let value = document.to_value()?;
     let beginning = Beginning {
         id: id.clone(),
@@ -46,9 +47,11 @@ pub(crate) async fn session(
     };
     let session = Conductor::new(beginning, Arc::clone(&common), Arc::downgrade(&live)).await?;
     let session = Arc::new(session);
-    live.insert(&session, &common.options)?;
+    live.insert(&session, &common.options, new.quota)?;
     if let Err(error) = record(&session, value).await {
-        live.remove(&id);
+        live.withdraw(&id);
+        // Whoever waits for the end of its start has waited long enough.
+        session.state.send_replace(SessionState::Failed);
         return Err(error);
     }
     let options = &common.options;
@@ -108,15 +111,6 @@ fn chosen_runtime(
     }
 }
 
-/// Checked before anything is written down, because a start that fails is a session all the same.
-fn check_variables(new: &NewSession) -> Result<(), SessionError> {
-    let secrets = new.secrets.iter();
-    let secrets = secrets.map(|(name, secret)| (name.clone(), secret.0.clone()));
-    let all = new.environment.iter().cloned().chain(secrets).collect();
-    Variables::new(all)?;
-    Ok(())
-}
-
 fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> SessionDocument {
     let now = Timestamp::now();
     let labels = new.labels.iter();
@@ -135,6 +129,7 @@ fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> Ses
         status: RuntimeStatus::Stopped,
         message: String::new(),
         secret_names: new.secrets.iter().map(|(name, _)| name.clone()).collect(),
+        holder: None,
     }
 }
 

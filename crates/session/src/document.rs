@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use zareba_eventlog::{DocumentName, LogError};
 use zareba_protocol::{RuntimeStatus, SessionId};
 
@@ -35,6 +35,25 @@ pub(crate) struct SessionDocument {
     pub(crate) message: String,
     /// The variables whose values are masked.
     pub(crate) secret_names: Vec<String>,
+    /// The server that has it, until it ends.
+    #[serde(default)]
+    pub(crate) holder: Option<String>,
+}
+
+/// In every document of a session, and in no tombstone.
+pub(crate) const OWNER: &str = "owner";
+
+/// In every document of a session that a server has.
+pub(crate) const HOLDER: &str = "holder";
+
+/// What is left of a session that was removed. Its name is never given away again: rights that
+/// somebody still has from before would open what another one does under it.
+pub(crate) fn tombstone() -> Value {
+    json!({ "removed": true })
+}
+
+pub(crate) fn is_tombstone(value: &Value) -> bool {
+    *value == tombstone()
 }
 
 /// Which document a session is.

@@ -33,6 +33,18 @@ pub enum SessionError {
         /// How it is.
         state: SessionState,
     },
+    /// Another server that shares the log has it.
+    #[error("the session `{session}` is held by another server; ask that one")]
+    HeldElsewhere {
+        /// Which session.
+        session: SessionId,
+    },
+    /// What its sandbox runs in does not answer at the moment.
+    #[error("the sandbox of the session `{session}` cannot be reached yet; try again later")]
+    Away {
+        /// Which session.
+        session: SessionId,
+    },
     /// The same idempotency key came with another action.
     #[error("the idempotency key was used for another action, number {sequence}")]
     KeyReused {
@@ -75,7 +87,11 @@ impl SessionError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::NotFound { .. } | Self::NoAction { .. } => ErrorClass::NotFound,
-            Self::Exists { .. } | Self::State { .. } | Self::TooMany { .. } => ErrorClass::Busy,
+            Self::Exists { .. }
+            | Self::State { .. }
+            | Self::HeldElsewhere { .. }
+            | Self::Away { .. }
+            | Self::TooMany { .. } => ErrorClass::Busy,
             Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
             Self::Runtime(error) => error.class(),
             Self::Log(error) => error.class(),
@@ -85,6 +101,14 @@ impl SessionError {
 }
 
 impl SessionState {
+    /// Nothing can be done with it any more but to read its log.
+    pub(crate) const fn has_ended(self) -> bool {
+        match self {
+            Self::Failed | Self::Lost | Self::Closed => true,
+            Self::Starting | Self::Ready | Self::Paused => false,
+        }
+    }
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

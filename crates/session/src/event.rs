@@ -6,12 +6,12 @@
 use serde_json::{Map, Value, json};
 use zareba_eventlog::{Entry, EntryKind, IdempotencyKey, Record};
 use zareba_protocol::{
-    ActionEvent, DecodeError, ErrorClass, Observation, ObservationEvent, ObservationKind,
-    RuntimeStatus, StatusLevel,
+    ActionEvent, DecodeError, Observation, ObservationEvent, ObservationKind, RuntimeStatus,
+    StatusLevel,
 };
 
 use crate::{
-    SessionState,
+    SessionError, SessionState,
     mask::{Mask, Masked},
 };
 
@@ -75,7 +75,11 @@ pub(crate) fn recorded_action(record: &Record) -> Result<Option<ActionEvent>, De
     if record.payload.get(MASKED).is_some() || record.payload.contains_key("$blob") {
         return Ok(None);
     }
-    ActionEvent::from_value(event_json(record)).map(Some)
+    let as_asked = Record {
+        payload: record.written_payload(),
+        ..record.clone()
+    };
+    ActionEvent::from_value(event_json(&as_asked)).map(Some)
 }
 
 /// What came of an action, on its way into the log.
@@ -123,8 +127,41 @@ pub(crate) fn failure(error_id: &str, text: impl Into<String>) -> ObservationEve
 }
 
 /// The same by the class of an error.
-pub(crate) fn failure_of(class: ErrorClass, error: &dyn std::error::Error) -> ObservationEvent {
-    failure(class.as_str(), format!("ERROR: {}", chain(error)))
+pub(crate) fn failure_of(error: &SessionError) -> ObservationEvent {
+    failure(error.class().as_str(), format!("ERROR: {}", told(error)))
+}
+
+/// What those outside are told of an error: what failed and how that counts. Its causes, which
+/// speak of this machine, are for the program's own log.
+pub(crate) fn told(error: &SessionError) -> String {
+    let text = without_paths(&error.to_string());
+    format!("{text} ({})", error.class().as_str())
+}
+
+/// A text without paths of this machine: nobody outside needs to know where things are.
+pub(crate) fn without_paths(text: &str) -> String {
+    let begins = |before: Option<char>| {
+        before.is_none_or(|before| before.is_whitespace() || "`'\"([=:,".contains(before))
+    };
+    let goes_on = |c: char| !c.is_whitespace() && !"`'\")],;:".contains(c);
+    let mut shown = String::with_capacity(text.len());
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_path = c == '/'
+            && begins(before)
+            && rest
+                .peek()
+                .is_some_and(|next| *next != '/' && goes_on(*next));
+        if is_path {
+            while rest.next_if(|next| goes_on(*next)).is_some() {}
+            shown.push_str("<path>");
+        } else {
+            shown.push(c);
+        }
+        before = Some(c);
+    }
+    shown
 }
 
 /// An error with its causes.
@@ -169,4 +206,28 @@ fn digest(payload: &Map<String, Value>) -> String {
     let text = serde_json::to_vec(payload).unwrap_or_default();
     let digest = sha2::Sha256::digest(text);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hs_18_paths_of_this_machine_are_not_told() {
+        for (text, shown) in [
+            (
+                "cannot open `/var/lib/zareba/x`: denied",
+                "cannot open `<path>`: denied",
+            ),
+            ("/a/b c", "<path> c"),
+            ("(/a), path=/b", "(<path>), path=<path>"),
+            (
+                "get https://ghcr.io/v2/x: 404",
+                "get https://ghcr.io/v2/x: 404",
+            ),
+            ("1/2 of a / b and x/y", "1/2 of a / b and x/y"),
+        ] {
+            assert_eq!(without_paths(text), shown);
+        }
+    }
 }

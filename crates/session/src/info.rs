@@ -9,7 +9,7 @@ use zareba_protocol::{RuntimeStatus, SessionId};
 use crate::{Owner, SessionLimits};
 
 /// How a session is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// Its sandbox is being started.

@@ -1,9 +1,10 @@
 //! Sleeping, waking, losing and ending a session.
 //!
 //! Whoever changes the sandbox holds the gate for writing, and whoever hands an action over holds
-//! it for reading: an action never meets a sandbox that is just being frozen.
+//! it for reading: an action never meets a sandbox that is just being frozen. Nobody waits for
+//! actions while holding the gate, because actions wait for the gate.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use tokio::{sync::RwLockReadGuard, time::Instant};
 use zareba_protocol::RuntimeStatus;
@@ -42,6 +43,7 @@ impl Conductor {
     ) -> Result<(Arc<dyn Sandbox>, RwLockReadGuard<'_, ()>), SessionError> {
         for _ in 0..WAKES_MAX {
             let gate = self.gate.read().await;
+            self.require_unclosed("use its sandbox")?;
             match (self.state(), self.sandbox()) {
                 (SessionState::Paused, _) => {}
                 (SessionState::Ready | SessionState::Starting, Some(sandbox)) => {
@@ -59,6 +61,7 @@ impl Conductor {
         let session = Arc::clone(self);
         self.change(async move {
             let _gate = session.gate.write().await;
+            session.require_here()?;
             session.freeze().await
         })
         .await
@@ -68,6 +71,7 @@ impl Conductor {
         let session = Arc::clone(self);
         self.change(async move {
             let _gate = session.gate.write().await;
+            session.require_unclosed("be resumed")?;
             match session.state() {
                 SessionState::Paused => session.thaw().await,
                 SessionState::Ready => Ok(()),
@@ -79,7 +83,9 @@ impl Conductor {
 
     /// Wakes a sandbox that says it sleeps, whatever we believed.
     pub(crate) async fn resume_anyhow(&self) -> Result<(), SessionError> {
+        self.require_unclosed("be resumed")?;
         let _gate = self.gate.write().await;
+        self.require_unclosed("be resumed")?;
         match self.state() {
             SessionState::Paused | SessionState::Ready => self.thaw().await,
             _ => Err(self.wrong_state("be resumed")),
@@ -122,26 +128,45 @@ impl Conductor {
     }
 
     async fn close_now(self: Arc<Self>, why: Why) -> Result<(), SessionError> {
+        let _only = self.close_turn.lock().await;
+        if self.elsewhere.load(Ordering::Relaxed) {
+            let session = self.id.clone();
+            return Err(SessionError::HeldElsewhere { session });
+        }
         // From here on nothing begins, and a start that is under way is given up.
         self.closing.send_replace(true);
         let mut state = self.state.subscribe();
         let _ = state
             .wait_for(|state| *state != SessionState::Starting)
             .await;
-        let _gate = self.gate.write().await;
         if self.state() == SessionState::Closed {
             return Ok(());
         }
+        let gate = self.gate.write().await;
         if let Err(error) = self.end_sandbox().await {
             self.closing.send_replace(false);
             return Err(error);
         }
+        drop(gate);
         // Each action gets its observation before the log says that this was all.
         let mut users = self.users.subscribe();
         let _ = users.wait_for(|users| *users == 0).await;
         self.record_note(why.as_str()).await;
         let (state, status) = (SessionState::Closed, RuntimeStatus::Stopped);
         Ok(self.become_with(state, status, "Runtime stopped.").await?)
+    }
+
+    /// Fails once somebody wants it to end: nothing new may reach its sandbox then.
+    fn require_unclosed(&self, deed: &'static str) -> Result<(), SessionError> {
+        self.require_here()?;
+        if *self.closing.borrow() {
+            return Err(SessionError::State {
+                session: self.id.clone(),
+                deed,
+                state: SessionState::Closed,
+            });
+        }
+        Ok(())
     }
 
     async fn end_sandbox(&self) -> Result<(), SessionError> {
@@ -180,7 +205,7 @@ impl Conductor {
         true
     }
 
-    async fn is_listed(&self) -> bool {
+    pub(crate) async fn is_listed(&self) -> bool {
         let (Some(runtime), Ok(id)) = (self.runtime(), self.sandbox_id()) else {
             return false;
         };
@@ -195,6 +220,9 @@ impl Conductor {
 
     /// Records that the sandbox is gone, once.
     pub(crate) async fn lose(&self, message: &str) {
+        if *self.closing.borrow() {
+            return;
+        }
         let _gate = self.gate.write().await;
         if !matches!(self.state(), SessionState::Ready | SessionState::Paused)
             || *self.closing.borrow()

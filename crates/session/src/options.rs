@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 use zareba_protocol::SessionId;
 
+use crate::SessionsOptions;
+
 /// Who a session belongs to: the name of an API key's holder. Others do not get to know that it
 /// exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct NewSession {
     pub limits: SessionLimits,
     /// What is run before it is ready.
     pub setup: Setup,
+    /// Sessions that its owner may have open at once, this one included, where that is fewer than
+    /// the server's settings allow.
+    pub quota: Option<usize>,
 }
 
 /// When a session goes to sleep and when it ends; `None` is as the server's settings say.
@@ -58,17 +63,40 @@ pub struct SessionLimits {
     pub life_max: Option<Duration>,
 }
 
-/// What happens to an idle session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl SessionLimits {
+    /// What holds when the server's settings say something, too: the stricter of both. A client
+    /// may shorten what it was given, never lengthen it.
+    pub(crate) fn within(self, options: &SessionsOptions) -> Self {
+        let stricter = |asked: Option<Duration>, set: Duration| asked.unwrap_or(set).min(set);
+        let asked = self.when_idle.unwrap_or(options.when_idle);
+        let idle_timeout = match options.when_idle {
+            // Nothing was set that could be lengthened.
+            Idle::Stay => self.idle_timeout.unwrap_or(options.idle_timeout),
+            Idle::Pause | Idle::Close => stricter(self.idle_timeout, options.idle_timeout),
+        };
+        let life_max = match options.life_max {
+            Some(set) => Some(stricter(self.life_max, set)),
+            None => self.life_max,
+        };
+        Self {
+            idle_timeout: Some(idle_timeout),
+            when_idle: Some(asked.max(options.when_idle)),
+            life_max,
+        }
+    }
+}
+
+/// What happens to an idle session, in the order of strictness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
+    /// Nothing.
+    Stay,
     /// It is paused, and wakes when something is asked of it. Where the runtime cannot pause, it
     /// goes on.
     Pause,
     /// It is closed.
     Close,
-    /// Nothing.
-    Stay,
 }
 
 /// What is run before a session is ready.

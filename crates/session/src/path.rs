@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::oneshot;
-use zareba_eventlog::{Appended, Health, LogError, Patience, Record};
+use zareba_eventlog::{Appended, Health, IdempotencyKey, LogError, Patience, Record};
 use zareba_protocol::{
     Action, ActionEvent, ConfirmationState, ErrorClass, Observation, ObservationEvent,
     ObservationKind, SecurityRisk,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Actions of one session that may be under way at once: fewer than an executor runs under names.
-const ACTIONS_MAX: usize = 200;
+pub(crate) const ACTIONS_MAX: usize = 200;
 
 /// How often an action is handed over, when the way to its sandbox breaks and that goes on.
 const ATTEMPTS_MAX: usize = 3;
@@ -66,10 +66,18 @@ impl Conductor {
         accepted: oneshot::Sender<Result<Accepted, SessionError>>,
     ) {
         let _in_use = self.begin_use();
-        self.wait_for_recovery(&request.action).await;
-        let turn = self.turns.wait(&request.action).await;
+        // Before any wait: those who wait hold their action in memory and count, too.
+        let place = self.places.try_acquire().ok();
+        let mut turn = None;
         let action = request.action.clone();
-        let (record, is_new) = match self.record_action(request, origin).await {
+        let recorded = if place.is_some() {
+            self.wait_for_recovery(&action).await;
+            turn = self.turns.wait(&action).await;
+            self.record_action(request, origin).await
+        } else {
+            self.repeated(request).await
+        };
+        let (record, is_new) = match recorded {
             Ok(recorded) => recorded,
             Err(error) => {
                 let _ = accepted.send(Err(error));
@@ -183,7 +191,8 @@ impl Conductor {
                 _ => false,
             };
             if !again || attempt > ATTEMPTS_MAX {
-                return Some(event::failure_of(error.class(), &error));
+                tracing::warn!(session = %self.id, error = event::chain(&error), "an action could not be run");
+                return Some(event::failure_of(&error));
             }
         }
     }
@@ -222,8 +231,12 @@ impl Conductor {
     async fn wait_for_recovery(&self, action: &ActionEvent) {
         if !is_input(action) {
             let mut recovered = self.recovered.subscribe();
-            // The sender is ours, so that there is always an end.
-            let _ = recovered.wait_for(|recovered| *recovered).await;
+            let mut is_away = self.is_away.subscribe();
+            // The senders are ours, so that there is always an end.
+            tokio::select! {
+                _ = recovered.wait_for(|recovered| *recovered) => {}
+                _ = is_away.wait_for(|is_away| *is_away) => {}
+            }
         }
     }
 
@@ -234,17 +247,8 @@ impl Conductor {
         origin: Origin,
     ) -> Result<(Arc<Record>, bool), SessionError> {
         let ActionRequest { action, key } = request;
-        if let Some(key) = &key {
-            if self.mask.hides(key.as_str()) {
-                let message = "an idempotency key must not hold a secret".to_owned();
-                return Err(SessionError::Invalid { message });
-            }
-            // A repetition is answered in every state.
-            let found = self.common.log.store().by_key(self.id.clone(), key.clone());
-            if let Some(before) = found.await? {
-                let entry = event::action_entry(&action, Some(key.clone()), &self.mask);
-                return same(before, &entry.payload);
-            }
+        if let Some(before) = self.before(&action, key.as_ref()).await? {
+            return Ok((before, false));
         }
         self.require_open(origin)?;
         let entry = event::action_entry(&action, key, &self.mask);
@@ -260,6 +264,36 @@ impl Conductor {
         }
     }
 
+    /// What a request without a place gets: the answer to one that was there before.
+    async fn repeated(&self, request: ActionRequest) -> Result<(Arc<Record>, bool), SessionError> {
+        let ActionRequest { action, key } = request;
+        match self.before(&action, key.as_ref()).await? {
+            Some(before) => Ok((before, false)),
+            None => Err(too_many()),
+        }
+    }
+
+    /// The record of the same action under the same key. A repetition is answered in every state.
+    async fn before(
+        &self,
+        action: &ActionEvent,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Option<Arc<Record>>, SessionError> {
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        if self.mask.hides(key.as_str()) {
+            let message = "an idempotency key must not hold a secret".to_owned();
+            return Err(SessionError::Invalid { message });
+        }
+        let found = self.common.log.store().by_key(self.id.clone(), key.clone());
+        let Some(before) = found.await? else {
+            return Ok(None);
+        };
+        let entry = event::action_entry(action, Some(key.clone()), &self.mask);
+        same(before, &entry.payload).map(|(record, _)| Some(record))
+    }
+
     fn require_open(&self, origin: Origin) -> Result<(), SessionError> {
         if *self.common.ending.borrow() != Ending::No {
             return Err(SessionError::ShuttingDown);
@@ -270,15 +304,12 @@ impl Conductor {
             (SessionState::Starting, Origin::Caller) => false,
             (SessionState::Failed | SessionState::Lost | SessionState::Closed, _) => false,
         };
+        self.require_here()?;
         if !open || *self.closing.borrow() {
             return Err(self.wrong_state("run actions"));
         }
         if self.pending.count() >= ACTIONS_MAX {
-            return Err(SessionError::TooMany {
-                message: format!(
-                    "the session has {ACTIONS_MAX} actions under way, which is the limit; wait for one to end"
-                ),
-            });
+            return Err(too_many());
         }
         Ok(())
     }
@@ -331,6 +362,14 @@ fn same(
     } else {
         let sequence = before.sequence;
         Err(SessionError::KeyReused { sequence })
+    }
+}
+
+fn too_many() -> SessionError {
+    SessionError::TooMany {
+        message: format!(
+            "the session has {ACTIONS_MAX} actions under way, which is the limit; wait for one to end"
+        ),
     }
 }
 

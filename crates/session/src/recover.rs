@@ -1,9 +1,14 @@
 //! Taking up the sessions of an earlier server.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use futures_util::{StreamExt as _, stream};
-use zareba_eventlog::{Document, Record};
+use jiff::Timestamp;
+use zareba_eventlog::{Document, LogError, Record, Selection};
 use zareba_protocol::{
     Action, ActionEvent, ErrorClass, ObservationEvent, ObservationKind, RunCommand, RuntimeStatus,
     SessionId,
@@ -11,50 +16,120 @@ use zareba_protocol::{
 use zareba_runtime::{RuntimeError, Sandbox};
 
 use crate::{
-    Recovery, SessionError, SessionState,
-    conductor::{Beginning, Common, Conductor},
+    Owner, Recovery, SessionError, SessionState,
+    conductor::{Beginning, Common, Conductor, Ending},
     document::{self, SessionDocument},
     event,
     live::Live,
     mask::Mask,
     pending::UnderWay,
+    shelf,
 };
 
 /// Sessions that are taken up at once.
 const AT_ONCE: usize = 16;
 
+/// The first and the longest wait before a backend that does not answer is asked again.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
 /// How a session of an earlier server was found.
 enum Found {
-    Ended,
-    Lost { in_doubt: usize },
-    Running { in_doubt: usize },
+    Ended(Ended),
+    /// Another server has it, or nobody can read what is written about it.
+    LeftAlone,
+    Lost {
+        in_doubt: usize,
+    },
+    Running {
+        in_doubt: usize,
+    },
 }
 
-/// Takes up all sessions that had not ended.
-pub(crate) async fn all(common: &Arc<Common>, live: &Arc<Live>) -> Result<Recovery, SessionError> {
-    let documents = common.log.store().list(document::KIND).await?;
-    let mut found = stream::iter(documents)
-        .map(|document| one(document, common, live))
-        .buffer_unordered(AT_ONCE);
+/// One that had ended before, to be counted in the order in which they were made.
+struct Ended {
+    created: Timestamp,
+    session: SessionId,
+    owner: Owner,
+    state: SessionState,
+}
+
+/// Whose sessions are taken up.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose<'a> {
+    /// Those that none of these servers has, which may still be there.
+    NotOf(&'a BTreeSet<String>),
+    /// Those of a server that is gone.
+    Of(&'a str),
+}
+
+/// Takes up all sessions that had not ended, and that no other server has.
+pub(crate) async fn all(
+    whose: Whose<'_>,
+    common: &Arc<Common>,
+    live: &Arc<Live>,
+) -> Result<Recovery, SessionError> {
     let mut recovery = Recovery::default();
-    while let Some(found) = found.next().await {
-        match found? {
-            Found::Ended => {}
-            Found::Lost { in_doubt } => {
-                recovery.lost += 1;
-                recovery.in_doubt += in_doubt;
-            }
-            Found::Running { in_doubt } => {
-                recovery.found += 1;
-                recovery.in_doubt += in_doubt;
+    let mut ended = Vec::new();
+    let mut after = None;
+    loop {
+        let documents = page(whose, after, common).await?;
+        let is_last = documents.len() < shelf::PAGE;
+        after = documents.last().map(|last| last.name.name.clone());
+        let mut found = stream::iter(documents)
+            .map(|document| one(document, whose, common, live))
+            .buffer_unordered(AT_ONCE);
+        while let Some(found) = found.next().await {
+            match found? {
+                Found::Ended(one) => ended.push(one),
+                Found::LeftAlone => {}
+                Found::Lost { in_doubt } => {
+                    recovery.lost += 1;
+                    recovery.in_doubt += in_doubt;
+                }
+                Found::Running { in_doubt } => {
+                    recovery.found += 1;
+                    recovery.in_doubt += in_doubt;
+                }
             }
         }
+        if is_last {
+            break;
+        }
+    }
+    ended.sort_by_key(|one| one.created);
+    let outdated = ended
+        .iter()
+        .flat_map(|one| live.end(&one.session, &one.owner, one.state));
+    let outdated: Vec<SessionId> = outdated.collect();
+    if !outdated.is_empty() {
+        shelf::remove_later(outdated, Arc::clone(common), Arc::downgrade(live));
     }
     Ok(recovery)
 }
 
+async fn page(
+    whose: Whose<'_>,
+    after: Option<String>,
+    common: &Common,
+) -> Result<Vec<Document>, LogError> {
+    let (field, text) = match whose {
+        Whose::NotOf(_) => (document::OWNER, None),
+        Whose::Of(holder) => (document::HOLDER, Some(holder.to_owned())),
+    };
+    let selection = Selection {
+        kind: document::KIND,
+        field,
+        text,
+        after,
+        limit: shelf::PAGE,
+    };
+    common.log.store().select(selection).await
+}
+
 async fn one(
     document: Document,
+    whose: Whose<'_>,
     common: &Arc<Common>,
     live: &Arc<Live>,
 ) -> Result<Found, SessionError> {
@@ -66,14 +141,21 @@ async fn one(
             session = name,
             "cannot read what is written down about a session"
         );
-        return Ok(Found::Ended);
+        return Ok(Found::LeftAlone);
     };
     let state = written.state;
-    if matches!(
-        state,
-        SessionState::Closed | SessionState::Failed | SessionState::Lost
-    ) {
-        return Ok(Found::Ended);
+    if state.has_ended() {
+        return Ok(Found::Ended(Ended {
+            created: written.created,
+            session: id,
+            owner: written.owner,
+            state,
+        }));
+    }
+    if let (Whose::NotOf(others), Some(holder)) = (whose, &written.holder)
+        && others.contains(holder)
+    {
+        return Ok(Found::LeftAlone);
     }
     let beginning = Beginning {
         id,
@@ -83,22 +165,97 @@ async fn one(
     };
     let session = Conductor::new(beginning, Arc::clone(common), Arc::downgrade(live)).await?;
     let session = Arc::new(session);
+    // Where several servers could take it, the one whose name is written down has it.
+    if common.log.is_shared() {
+        match session.write_down().await {
+            Err(LogError::Conflict { .. }) => return Ok(Found::LeftAlone),
+            written => written?,
+        }
+    }
     let unanswered = common.log.store().unanswered(session.id.clone()).await?;
     if state == SessionState::Starting {
         return session.undo_start(&unanswered).await;
     }
-    match session.attach().await {
-        Ok(sandbox) => {
-            session.take_up(sandbox, &unanswered, live).await?;
-            Ok(Found::Running {
-                in_doubt: unanswered.len(),
-            })
-        }
-        Err(error) => session.give_up(&error, &unanswered).await,
-    }
+    session.find_sandbox(unanswered, live).await
 }
 
 impl Conductor {
+    /// Goes on with its sandbox, now or as soon as that can be reached; or it is lost.
+    async fn find_sandbox(
+        self: &Arc<Self>,
+        unanswered: Vec<u64>,
+        live: &Arc<Live>,
+    ) -> Result<Found, SessionError> {
+        let in_doubt = unanswered.len();
+        match self.attach().await {
+            Ok(sandbox) => self.take_up(sandbox, &unanswered, live).await?,
+            Err(error) if self.is_gone(&error).await => {
+                return self.give_up(&error, &unanswered).await;
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.id, error = event::chain(&error), "cannot reach a sandbox yet");
+                self.recovered.send_replace(false);
+                self.is_away.send_replace(true);
+                live.restore(self);
+                tokio::spawn(Arc::clone(self).reach_again(unanswered, Arc::downgrade(live)));
+            }
+        }
+        Ok(Found::Running { in_doubt })
+    }
+
+    /// Whether a sandbox that did not answer is no more. A backend that is only down says nothing
+    /// about that.
+    async fn is_gone(&self, error: &SessionError) -> bool {
+        match error {
+            SessionError::Runtime(
+                RuntimeError::NotFound { .. }
+                | RuntimeError::Closed { .. }
+                | RuntimeError::Unsupported { .. },
+            ) => true,
+            SessionError::Runtime(_) => !self.is_listed().await,
+            // There is no such runtime here, and there will be none.
+            _ => true,
+        }
+    }
+
+    /// Asks for the sandbox until there is an answer, less and less often.
+    async fn reach_again(self: Arc<Self>, unanswered: Vec<u64>, live: Weak<Live>) {
+        let mut wait = RETRY_FIRST;
+        let mut ending = self.common.ending.subscribe();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = ending.wait_for(|ending| *ending != Ending::No) => return,
+            }
+            let Some(live) = live.upgrade().filter(|_| !self.state().has_ended()) else {
+                return;
+            };
+            wait = (wait * 2).min(RETRY_MAX);
+            let done = match self.attach().await {
+                Ok(sandbox) => {
+                    let _gate = self.gate.write().await;
+                    // Somebody ends it, and may fail to.
+                    if *self.closing.borrow() {
+                        continue;
+                    }
+                    self.is_away.send_replace(false);
+                    self.take_up(sandbox, &unanswered, &live).await
+                }
+                Err(error) if self.is_gone(&error).await => {
+                    self.is_away.send_replace(false);
+                    let given_up = self.give_up(&error, &unanswered).await;
+                    self.recovered.send_replace(true);
+                    given_up.map(drop)
+                }
+                Err(_) => continue,
+            };
+            if let Err(error) = done {
+                tracing::error!(session = %self.id, %error, "cannot take up a session");
+            }
+            return;
+        }
+    }
+
     async fn attach(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
         let runtime = self.runtime().ok_or_else(|| SessionError::Invalid {
             message: format!("the server has no runtime `{}`", self.facts.runtime),
@@ -125,19 +282,13 @@ impl Conductor {
         error: &SessionError,
         unanswered: &[u64],
     ) -> Result<Found, SessionError> {
-        // What only cannot be reached now may have somebody's files in it.
-        let is_gone = matches!(
-            error,
-            SessionError::Runtime(
-                RuntimeError::NotFound { .. }
-                    | RuntimeError::Closed { .. }
-                    | RuntimeError::Unsupported { .. }
-            )
-        );
-        if is_gone && let Err(error) = self.destroy_remains().await {
+        // Without a runtime of that name here, there may be somebody's files elsewhere.
+        let is_ours = matches!(error, SessionError::Runtime(_));
+        if is_ours && let Err(error) = self.destroy_remains().await {
             tracing::warn!(session = %self.id, %error, "cannot remove what a lost sandbox left");
         }
-        let text = format!("The sandbox was lost: {}.", event::chain(error));
+        tracing::warn!(session = %self.id, error = event::chain(error), "a sandbox was lost");
+        let text = format!("The sandbox was lost: {}.", event::told(error));
         self.answer_all(unanswered, &text).await;
         let (state, status) = (SessionState::Lost, RuntimeStatus::RuntimeDisconnected);
         self.become_with(state, status, &text).await?;

@@ -8,19 +8,17 @@ use std::{
 };
 
 use tokio::sync::watch;
-use zareba_eventlog::{EventLog, LogError};
+use zareba_eventlog::EventLog;
 use zareba_protocol::SessionId;
 use zareba_runtime::Runtime;
 
 use crate::{
     Guard, Idle, NewSession, Owner, Session, SessionError, SessionInfo, SessionState,
-    conductor::{Beginning, Common, Conductor, Ending},
-    create,
-    document::{self, SessionDocument},
-    lifecycle::Why,
+    conductor::{Common, Conductor, Ending},
+    create, lease,
     live::Live,
-    mask::Mask,
-    recover, timer,
+    recover::{self, Whose},
+    shelf, timer,
 };
 
 /// The runtimes that sessions may choose from, by name.
@@ -86,9 +84,14 @@ impl Sessions {
             options: Arc::new(options),
             log,
             ending: watch::Sender::new(Ending::No),
+            holder: lease::random_holder(),
         });
         let live = Arc::new(Live::default());
-        let recovery = recover::all(&common, &live).await?;
+        let others = lease::begin(&common).await?;
+        if common.log.is_shared() {
+            tokio::spawn(lease::keep(Arc::clone(&common), Arc::downgrade(&live)));
+        }
+        let recovery = recover::all(Whose::NotOf(&others), &common, &live).await?;
         tokio::spawn(timer::watch(Arc::downgrade(&live)));
         Ok((Self { common, live }, recovery))
     }
@@ -144,7 +147,8 @@ impl Sessions {
     /// # Errors
     /// When there is none.
     pub async fn get(&self, session: &SessionId) -> Result<Arc<Session>, SessionError> {
-        self.find(session).await.map(Session::of)
+        let found = shelf::find(session, &self.common, &self.live).await?;
+        Ok(Session::of(found))
     }
 
     /// Sessions by name: of one owner or of everyone, behind a name, at most `limit`.
@@ -154,46 +158,29 @@ impl Sessions {
         after: Option<&SessionId>,
         limit: usize,
     ) -> Vec<SessionInfo> {
-        let documents = match self.common.log.store().list(document::KIND).await {
-            Ok(documents) => documents,
-            Err(error) => {
-                tracing::error!(%error, "cannot list the sessions that have ended");
-                Vec::new()
-            }
-        };
-        let mut listed = Vec::new();
-        for document in documents {
-            if listed.len() >= limit {
-                break;
-            }
-            let (Ok(id), Ok(written)) = (
-                SessionId::new(document.name.name),
-                SessionDocument::from_value(document.value),
-            ) else {
-                continue;
-            };
-            let is_theirs = owner.is_none_or(|owner| *owner == written.owner);
-            if !is_theirs || after.is_some_and(|after| id <= *after) {
-                continue;
-            }
-            match self.revive(id, written, document.version).await {
-                Ok(session) => listed.push(session.info()),
-                Err(error) => tracing::error!(%error, "cannot list a session that has ended"),
-            }
-        }
-        listed
+        let listed = shelf::list(owner, after, limit, &self.common, &self.live).await;
+        listed.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot list the sessions");
+            Vec::new()
+        })
     }
 
-    /// Closes a session and removes its log.
+    /// How many sessions there are, by how they are. Kept in memory: asking costs nothing.
+    pub fn counts(&self) -> BTreeMap<SessionState, usize> {
+        self.live.counts()
+    }
+
+    /// How many sessions an owner has that have not ended. Kept in memory as well.
+    pub fn open_count(&self, owner: &Owner) -> usize {
+        self.live.open_count(owner)
+    }
+
+    /// Closes a session and removes its log. Its name is not given away again.
     ///
     /// # Errors
     /// When there is none, or it cannot be ended.
     pub async fn remove(&self, session: &SessionId) -> Result<(), SessionError> {
-        let found = self.find(session).await?;
-        found.close(Why::Asked).await?;
-        let store = self.common.log.store();
-        store.remove(session.clone()).await?;
-        Ok(store.delete(document::name(session)).await?)
+        shelf::remove(session, &self.common, &self.live).await
     }
 
     /// What sessions are recorded in.
@@ -235,6 +222,7 @@ impl Sessions {
             session.take_sandbox();
         }
         self.live.clear();
+        lease::end(&self.common).await;
     }
 
     async fn begin(&self, new: NewSession, owner: Owner) -> Result<Arc<Conductor>, SessionError> {
@@ -245,40 +233,6 @@ impl Sessions {
         // A task of its own: a caller who goes away leaves no half-made session.
         let made = tokio::spawn(create::session(new, owner, common, live)).await;
         made.unwrap_or(Err(SessionError::ShuttingDown))
-    }
-
-    async fn find(&self, session: &SessionId) -> Result<Arc<Conductor>, SessionError> {
-        if let Some(session) = self.live.get(session) {
-            return Ok(session);
-        }
-        let missing = || SessionError::NotFound {
-            session: session.clone(),
-        };
-        let found = self.common.log.store().get(document::name(session)).await?;
-        let found = found.ok_or_else(missing)?;
-        let written = SessionDocument::from_value(found.value)?;
-        let revived = self.revive(session.clone(), written, found.version).await;
-        Ok(revived?)
-    }
-
-    /// The session that is live, or else one that has ended as it is written down.
-    async fn revive(
-        &self,
-        id: SessionId,
-        document: SessionDocument,
-        version: u64,
-    ) -> Result<Arc<Conductor>, LogError> {
-        if let Some(session) = self.live.get(&id) {
-            return Ok(session);
-        }
-        let beginning = Beginning {
-            id,
-            document,
-            version,
-            mask: Mask::default(),
-        };
-        let (common, live) = (Arc::clone(&self.common), Arc::downgrade(&self.live));
-        Ok(Arc::new(Conductor::new(beginning, common, live).await?))
     }
 }
 

@@ -116,7 +116,8 @@ impl Conductor {
     }
 
     async fn record_update(&self, update: &StatusUpdate) {
-        self.record_status(update.status, &update.message).await;
+        let message = event::without_paths(&update.message);
+        self.record_status(update.status, &message).await;
     }
 
     async fn fail(&self, error: SessionError, statuses: &mut mpsc::Receiver<StatusUpdate>) {
@@ -126,7 +127,8 @@ impl Conductor {
             tracing::warn!(session = %self.id, %error, "cannot end a sandbox that was no use");
         }
         self.drain(statuses).await;
-        let message = event::chain(&error);
+        tracing::warn!(session = %self.id, error = event::chain(&error), "cannot start a session");
+        let message = event::told(&error);
         *self
             .failure
             .lock()
@@ -147,7 +149,9 @@ impl Conductor {
                     return;
                 };
                 match update.status {
-                    RuntimeStatus::RuntimeDisconnected => session.lose(&update.message).await,
+                    RuntimeStatus::RuntimeDisconnected => {
+                        session.lose(&event::without_paths(&update.message)).await;
+                    }
                     // Recorded by whoever closes it.
                     RuntimeStatus::Stopped => {}
                     _ => session.record_update(&update).await,

@@ -57,7 +57,8 @@ pub const STREAM: Operation = Operation {
     parameters: &[
         FROM,
         TICKET,
-        Parameter::header(LAST_EVENT_ID, "The number of the last event seen."),
+        Parameter::header(LAST_EVENT_ID, "The number of the last event seen.")
+            .matching("^[0-9]{1,19}$"),
     ],
     answers: &[Answer::with(
         200,

@@ -35,12 +35,12 @@ const DIRECTORY: Parameter = Parameter::query(
 );
 const DIGEST: Parameter = Parameter::query(
     "digest",
-    ParameterType::Text,
+    ParameterType::OneOf(&["sha256"]),
     "`sha256` hashes the content as well.",
 );
 const FORMAT: Parameter = Parameter::query(
     "format",
-    ParameterType::Text,
+    ParameterType::OneOf(&["tar", "zip"]),
     "`tar` or `zip`; tar when left out.",
 );
 
@@ -185,7 +185,11 @@ pub const WRITE: Operation = Operation {
                   is not there; a 409 carries the tag that it has now.",
     parameters: &[
         PATH,
-        Parameter::query("mode", ParameterType::Text, "Permissions, in octal digits."),
+        Parameter::query(
+            "mode",
+            ParameterType::Matching("^[0-7]{1,3}$"),
+            "Permissions, in octal digits.",
+        ),
         Parameter::query(
             "parents",
             ParameterType::Flag,

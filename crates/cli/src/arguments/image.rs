@@ -48,6 +48,22 @@ Example:
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Make an image of the Docker Engine that an unmodified OpenHands starts as its own
+    #[command(after_help = "\
+Our executor stands where OpenHands looks for its server. Nothing is run for that, and nothing is
+fetched but a missing base image, where `docker.pull` allows it. The base image needs a shell.
+
+Example:
+  zareba image openhands debian:12 my/openhands
+  export SANDBOX_RUNTIME_CONTAINER_IMAGE=my/openhands")]
+    Openhands {
+        /// The image that it is made from, one of the Engine
+        #[arg(value_name = "BASE")]
+        base: String,
+        /// What it is called
+        #[arg(value_name = "TAG", default_value = "zareba/openhands")]
+        tag: String,
+    },
     /// Remove images
     #[command(after_help = "\
 A name goes, and with its last name the image; an id takes all names with it. Images that sandboxes

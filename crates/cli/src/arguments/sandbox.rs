@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use zareba_config::Override;
+use zareba_config::{Override, RuntimeKind};
 
 use crate::{exit::Exit, failure::Failure};
 
@@ -11,10 +11,10 @@ use crate::{exit::Exit, failure::Failure};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxArguments {
-    /// The backend: native (a sandbox), cli (in this process) or local (a server of its own) [default: native]
+    /// The backend: native (a sandbox), docker (a container), cli (in this process) or local (a server of its own) [default: native]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
-    /// The image whose files it has [default: the system of this machine]
+    /// The image whose files it has; docker needs one [default: the system of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) image: Option<String>,
     /// The directory to work in [default: an empty one that goes with the sandbox]
@@ -23,7 +23,7 @@ pub(crate) struct SandboxArguments {
     /// How that directory appears: copy-on-write, read-write or read-only [default: copy-on-write]
     #[arg(long, value_name = "MODE")]
     pub(crate) workspace_mode: Option<String>,
-    /// What can be reached: none, filtered or host [default: none]
+    /// What can be reached: none, filtered or host; for docker also machine, internet or a network's name [default: none]
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
     /// Let a host through a filtered network, which it then is; may be repeated
@@ -63,14 +63,25 @@ impl SandboxArguments {
                 "native.workspace_mode",
                 self.workspace_mode.as_deref(),
             ),
-            ("--network", "native.network", self.network()?),
-            ("--memory", "native.memory", self.memory.as_deref()),
-            ("--cpus", "native.cpus", self.cpus.as_deref()),
-            ("--pids", "native.pids", self.pids.as_deref()),
-            ("--disk", "native.disk", self.disk.as_deref()),
         ];
         for (flag, key, value) in plain {
             overrides.extend(value.map(|value| Override::new(flag, key, value)));
+        }
+        if let Some(network) = self.network()? {
+            let keys = network_keys(network, self.runtime.as_deref());
+            overrides.extend(keys.map(|key| Override::new("--network", *key, network)));
+        }
+        // Which runtime it will be is known when all settings are read.
+        for (flag, name, value) in [
+            ("--memory", "memory", &self.memory),
+            ("--cpus", "cpus", &self.cpus),
+            ("--pids", "pids", &self.pids),
+            ("--disk", "disk", &self.disk),
+        ] {
+            for section in ["native", "docker"] {
+                let key = format!("{section}.{name}");
+                overrides.extend(value.iter().map(|value| Override::new(flag, &key, value)));
+            }
         }
         for (flag, key, rules) in [
             ("--allow", "native.allow", &self.allow),
@@ -100,6 +111,35 @@ impl SandboxArguments {
             network => Ok(network),
         }
     }
+}
+
+/// The settings that a network belongs to. Names of networks are known to `docker` alone.
+fn network_keys(network: &str, runtime: Option<&str>) -> std::slice::Iter<'static, &'static str> {
+    let is_docker = runtime == Some(RuntimeKind::Docker.as_str());
+    match network {
+        "none" | "filtered" | "host" => ["native.network", "docker.network"][..].iter(),
+        _ if is_docker => ["docker.network"][..].iter(),
+        _ => ["native.network"][..].iter(),
+    }
+}
+
+/// Refuses flags that the runtime could only pass over: what was asked for must hold or be told.
+pub(crate) fn refuse_unfit(flags: &[Override], runtime: RuntimeKind) -> Result<(), Failure> {
+    if runtime != RuntimeKind::Docker {
+        return Ok(());
+    }
+    let refused = flags.iter().find_map(|flag| match flag.key.as_str() {
+        "native.workspace_mode" if flag.value != "read-write" => {
+            Some((flag, "changes go to the workspace itself"))
+        }
+        "native.allow" | "native.deny" => Some((flag, "it cannot filter its network")),
+        _ => None,
+    });
+    let Some((Override { flag, .. }, reason)) = refused else {
+        return Ok(());
+    };
+    let message = format!("`{flag}` is not for the runtime `docker`: {reason}");
+    Err(Failure::new(Exit::Usage, message).hint("leave it out, or use `--runtime native`"))
 }
 
 /// `NAME=VALUE`, in two.
@@ -148,9 +188,13 @@ mod tests {
                 "runtime.workspace=/w",
                 "native.workspace_mode=read-only",
                 "native.memory=1G",
+                "docker.memory=1G",
                 "native.cpus=0.5",
+                "docker.cpus=0.5",
                 "native.pids=99",
+                "docker.pids=99",
                 "native.disk=2G",
+                "docker.disk=2G",
                 "native.deny=[\"b.example\"]",
                 "env.A=1=2",
             ]
@@ -159,7 +203,11 @@ mod tests {
 
     #[test]
     fn whoever_allows_a_host_gets_a_filtered_network() {
-        let filtered = ["native.network=filtered", "native.allow=[\"a\",\"b:1\"]"];
+        let filtered = [
+            "native.network=filtered",
+            "docker.network=filtered",
+            "native.allow=[\"a\",\"b:1\"]",
+        ];
         assert_eq!(
             overrides(&["--allow", "a", "--allow", "b:1"]).unwrap(),
             filtered
@@ -169,6 +217,35 @@ mod tests {
         for network in ["none", "host"] {
             let refused = overrides(&["--network", network, "--allow", "a"]).unwrap_err();
             assert_eq!(refused.exit(), Exit::Usage, "{network}");
+        }
+    }
+    #[test]
+    fn a_network_by_its_name_is_for_docker() {
+        let keys = |words: &[&str]| overrides(words).unwrap();
+        assert_eq!(
+            keys(&["--runtime", "docker", "--network", "tools"]),
+            ["runtime.kind=docker", "docker.network=tools"]
+        );
+        assert_eq!(keys(&["--network", "tools"]), ["native.network=tools"]);
+    }
+
+    #[test]
+    fn what_docker_would_pass_over_is_refused() {
+        let refused = |words: &[&str], runtime| {
+            let line = Line::try_parse_from(["zareba"].iter().chain(words)).unwrap();
+            refuse_unfit(&line.sandbox.overrides().unwrap(), runtime).is_err()
+        };
+        for words in [
+            ["--workspace-mode", "read-only"],
+            ["--workspace-mode", "copy-on-write"],
+            ["--allow", "a"],
+            ["--deny", "a"],
+        ] {
+            assert!(refused(&words, RuntimeKind::Docker), "{words:?}");
+            assert!(!refused(&words, RuntimeKind::Native), "{words:?}");
+        }
+        for words in [["--workspace-mode", "read-write"], ["--memory", "1G"]] {
+            assert!(!refused(&words, RuntimeKind::Docker), "{words:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `zareba doctor`: what this machine can do, and how to get the rest.
 
 mod check;
+mod docker;
 mod kernel;
 mod machine;
 mod trial;
@@ -42,7 +43,13 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
 
 fn as_text(checks: &[Check]) -> String {
     let mut text = String::new();
-    for need in [Need::Now, Need::Useful, Need::Sandbox, Need::Later] {
+    for need in [
+        Need::Now,
+        Need::Useful,
+        Need::Sandbox,
+        Need::Docker,
+        Need::Later,
+    ] {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", need.title());
         for check in checks.iter().filter(|check| check.need == need) {

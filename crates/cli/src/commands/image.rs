@@ -1,5 +1,6 @@
 //! `zareba image`: the images that sandboxes can have.
 
+mod openhands;
 mod progress;
 
 use std::path::{Path, PathBuf};
@@ -32,11 +33,12 @@ pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<E
     context.require_local("image")?;
     let configuration = context.configuration(Vec::new())?;
     let place = Place::new(context, &configuration.settings);
-    let store = place.image_store()?;
+    let store = || place.image_store();
     match &arguments.command {
-        ImageCommand::Ls => list(context, &store),
-        ImageCommand::Import { name, path } => import(context, &store, path, name.as_deref()),
+        ImageCommand::Ls => list(context, &store()?),
+        ImageCommand::Import { name, path } => import(context, &store()?, path, name.as_deref()),
         ImageCommand::Pull { name, plain_http } => {
+            let store = store()?;
             let have = |layer: &Digest| store.has_layer(layer).unwrap_or(false);
             let options = PullOptions {
                 have: Some(&have),
@@ -44,7 +46,8 @@ pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<E
             };
             pull(context, &store, name, &options)
         }
-        ImageCommand::Rm { names } => remove(context, &store, names),
+        ImageCommand::Openhands { base, tag } => openhands::make(context, &place, base, tag),
+        ImageCommand::Rm { names } => remove(context, &store()?, names),
     }
 }
 

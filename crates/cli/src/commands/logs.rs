@@ -1,5 +1,7 @@
 //! `zareba logs`: what a sandbox's executor has to say.
 
+mod container;
+
 use std::{
     fs::File,
     io::{self, BufRead as _, BufReader, ErrorKind},
@@ -39,6 +41,10 @@ pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Ex
     context.require_local("logs")?;
     Fleet::visit(context, async |fleet| {
         let member = fleet.find(&arguments.id).await?;
+        if let Some(docker) = member.engine() {
+            let id = &member.summary.id;
+            return container::show(docker, id, arguments.follow, context.globals.output).await;
+        }
         let path = member.log();
         let mut log = Log {
             file: BufReader::new(open(&path, &member)?),
@@ -183,13 +189,16 @@ impl Log {
     }
 
     fn print(&mut self) -> Result<(), Failure> {
-        let line = std::mem::take(&mut self.line);
-        match self.format {
-            OutputFormat::Text => say::data(harmless(&line).as_bytes()),
-            OutputFormat::Json => {
-                let text = String::from_utf8_lossy(&line);
-                say::line(json!({ "line": text.trim_end_matches('\n') }))
-            }
+        print(&std::mem::take(&mut self.line), self.format)
+    }
+}
+
+fn print(line: &[u8], format: OutputFormat) -> Result<(), Failure> {
+    match format {
+        OutputFormat::Text => say::data(harmless(line).as_bytes()),
+        OutputFormat::Json => {
+            let text = String::from_utf8_lossy(line);
+            say::line(json!({ "line": text.trim_end_matches('\n') }))
         }
     }
 }

@@ -149,9 +149,33 @@ impl<'a> Place<'a> {
         self.docker_for(lifetime, Asker::Us).map(Backend::Docker)
     }
 
+    /// The same with a state directory that is not ours, to look at the Engine.
+    pub(crate) fn docker_in(&self, state: &Path) -> Result<Arc<DockerRuntime>, Failure> {
+        self.docker_with(state, Lifetime::WithUs, Asker::Us)
+    }
+
+    /// The same to make images with, which hold our program.
+    pub(crate) fn docker_for_images(&self) -> Result<Arc<DockerRuntime>, Failure> {
+        self.docker_with_program(ServerLifetime::WithUs, Asker::Us)
+    }
+
     /// The same to make sandboxes: what they need of us is looked at before anything is begun.
     fn docker_to_start(&self, lifetime: ServerLifetime, asker: Asker) -> Result<Backend, Failure> {
         let settings = self.settings;
+        let runtime = self.docker_with_program(lifetime, asker)?;
+        if asker == Asker::Us && settings.runtime.image.is_none() && !docker::has_image(settings) {
+            let message = "the runtime `docker` needs an image, and none is named";
+            return Err(Failure::new(Exit::Usage, message)
+                .hint("name one by `--image NAME` or by the setting `docker.image`"));
+        }
+        Ok(Backend::Docker(runtime))
+    }
+
+    fn docker_with_program(
+        &self,
+        lifetime: ServerLifetime,
+        asker: Asker,
+    ) -> Result<Arc<DockerRuntime>, Failure> {
         let runtime = self.docker_for(lifetime, asker)?;
         runtime.check_program().map_err(|error| {
             failure(&error).hint(
@@ -159,12 +183,7 @@ impl<'a> Place<'a> {
                  ZAREBA_DOCKER_PROGRAM",
             )
         })?;
-        if asker == Asker::Us && settings.runtime.image.is_none() && !docker::has_image(settings) {
-            let message = "the runtime `docker` needs an image, and none is named";
-            return Err(Failure::new(Exit::Usage, message)
-                .hint("name one by `--image NAME` or by the setting `docker.image`"));
-        }
-        Ok(Backend::Docker(runtime))
+        Ok(runtime)
     }
 
     fn docker_for(
@@ -176,8 +195,17 @@ impl<'a> Place<'a> {
             ServerLifetime::WithUs => Lifetime::WithUs,
             ServerLifetime::KeptAlive { idle_timeout } => Lifetime::KeptAlive { idle_timeout },
         };
+        self.docker_with(&self.state, lifetime, asker)
+    }
+
+    fn docker_with(
+        &self,
+        state: &Path,
+        lifetime: Lifetime,
+        asker: Asker,
+    ) -> Result<Arc<DockerRuntime>, Failure> {
         let environment = &self.context.environment;
-        let options = docker::options(self.settings, environment, &self.state, lifetime, asker)?;
+        let options = docker::options(self.settings, environment, state, lifetime, asker)?;
         let runtime = DockerRuntime::new(options).map_err(|error| failure(&error))?;
         Ok(Arc::new(runtime))
     }

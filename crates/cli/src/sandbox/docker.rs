@@ -172,7 +172,10 @@ fn engine(docker: &DockerSettings, environment: &Environment) -> Result<EngineAd
         runtime_dir: path("XDG_RUNTIME_DIR"),
     };
     EngineAddress::resolve(&sources)
-        .or_fail(Exit::Configuration, "cannot tell where the Docker Engine is")
+        .or_fail(
+            Exit::Configuration,
+            "cannot tell where the Docker Engine is",
+        )
         .map_err(|failure| failure.hint("`docker.engine`, or DOCKER_HOST, names it"))
 }
 
@@ -224,10 +227,7 @@ fn gpu(docker: &DockerSettings, theirs: &openhands::Sandbox) -> GpuRequest {
     }
 }
 
-fn network(
-    docker: &DockerSettings,
-    theirs: &openhands::Sandbox,
-) -> Result<NetworkChoice, Failure> {
+fn network(docker: &DockerSettings, theirs: &openhands::Sandbox) -> Result<NetworkChoice, Failure> {
     match docker.network.as_str() {
         "none" if theirs.use_host_network => Ok(NetworkChoice::Host),
         "none" => Ok(NetworkChoice::Nothing),
@@ -236,17 +236,22 @@ fn network(
         "host" => Ok(NetworkChoice::Host),
         "filtered" => {
             let message = "the runtime `docker` cannot filter its network";
-            Err(Failure::new(Exit::Configuration, message).hint(
-                "use `--runtime native` for that, or `--network none`, `internet` or `host`",
-            ))
+            Err(Failure::new(Exit::Configuration, message)
+                .hint("use `--runtime native` for that, or `--network none`, `internet` or `host`"))
         }
         name => Ok(NetworkChoice::Named(name.to_owned())),
     }
 }
 
 fn bind_address(docker: &DockerSettings) -> Result<IpAddr, Failure> {
-    let deed = format!("cannot use `docker.bind_address`, `{}`", docker.bind_address);
-    docker.bind_address.parse().or_fail(Exit::Configuration, deed)
+    let deed = format!(
+        "cannot use `docker.bind_address`, `{}`",
+        docker.bind_address
+    );
+    docker
+        .bind_address
+        .parse()
+        .or_fail(Exit::Configuration, deed)
 }
 
 fn ports(texts: &[String]) -> Result<Vec<PortRequest>, Failure> {

@@ -32,7 +32,10 @@ fn without_settings_it_is_the_strictest() {
     assert_eq!(made.engine, strict.engine);
     assert_eq!((made.image, made.pull), (None, PullPolicy::Never));
     assert_eq!((made.usage, made.user), (strict.usage, strict.user));
-    assert_eq!((made.network, made.relaxed), (strict.network, strict.relaxed));
+    assert_eq!(
+        (made.network, made.relaxed),
+        (strict.network, strict.relaxed)
+    );
     assert_eq!((made.allowed, made.gpu), (strict.allowed, strict.gpu));
     assert_eq!(made.volumes, strict.volumes);
     assert!(made.extra.is_empty() && made.ports.is_empty() && made.extra_hosts.is_empty());

@@ -7,6 +7,7 @@
 mod support;
 
 mod action;
+mod docker;
 mod executor_end;
 mod executor_start;
 mod http_client;

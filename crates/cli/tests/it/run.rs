@@ -182,11 +182,11 @@ fn json_is_the_observation() {
 #[test]
 fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
     let place = Place::new();
-    let told = place.output(&["run", "--runtime", "docker", "--", "true"]);
+    let told = place.output(&["run", "--runtime", "modal", "--", "true"]);
     assert_eq!(told.code, Some(122));
     insta::assert_snapshot!(told.stderr, @"
-    error: the runtime `docker` is not part of this version
-      hint: use `--runtime native`, or `cli` or `local`, which do not isolate
+    error: the runtime `modal` is not part of this version
+      hint: use `--runtime native` or `docker`, or `cli` or `local`, which do not isolate
     ");
     let told = place.output(&["run", "--set", "shell.program=/none", "--", "true"]);
     assert_eq!(told.code, Some(122), "{}", told.stderr);

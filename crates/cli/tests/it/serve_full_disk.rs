@@ -6,6 +6,7 @@ use std::{
     io::Write as _,
     os::unix::fs::DirBuilderExt as _,
     path::PathBuf,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,13 +16,15 @@ use serde_json::{Value, json};
 use crate::{
     serve_clients::{Told, Worker, Working, all_events, check},
     serving::{Line, Serving},
-    support::Place,
+    support::{PATIENCE, Place},
 };
 
 /// How often the disk is filled; every second time the server is killed meanwhile.
 const ROUNDS: usize = 4;
 /// What a command says: some commands fill a journal that has a little room left.
 const PADDING_BYTES: usize = 8 * 1024;
+/// Between two looks at what the server says of its log.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const SESSION: &str = "full";
 
 /// A state directory on a small disk, but for the files of sandboxes: only the log is short of
@@ -55,24 +58,31 @@ impl<'a> SmallDisk<'a> {
         Ok(disk)
     }
 
-    fn filler(&self) -> PathBuf {
-        self.state.join("filler")
-    }
-
     /// Takes all the space there is.
-    fn fill(&self) -> Result<()> {
-        let mut file = File::options()
-            .create(true)
-            .append(true)
-            .open(self.filler())?;
+    fn fill(&self) -> Result<Filler> {
+        let filler = Filler(self.state.join("filler"));
+        filler.grow()?;
+        Ok(filler)
+    }
+}
+
+/// What takes the space. It goes before the server does, which cannot close a session without.
+struct Filler(PathBuf);
+
+impl Filler {
+    /// Takes what is free by now.
+    fn grow(&self) -> Result<()> {
+        let mut file = File::options().create(true).append(true).open(&self.0)?;
         for size in [1 << 16, 1 << 12, 1] {
             while file.write_all(&vec![0; size]).is_ok() {}
         }
         Ok(())
     }
+}
 
-    fn make_room(&self) -> Result<()> {
-        Ok(fs::remove_file(self.filler())?)
+impl Drop for Filler {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -92,6 +102,17 @@ fn is_refused(told: &Told) -> bool {
 
 fn log_status(line: &Line) -> Result<Value> {
     Ok(line.ask("GET", "/v1/status", None)?["log"].take())
+}
+
+/// Waits until the log is full. Nobody need be refused then: an action that was still recorded
+/// runs, and its client waits until the observation can be recorded, too.
+fn wait_until_full(line: &Line) -> Result<()> {
+    let start = Instant::now();
+    while log_status(line)?["durable"] == true {
+        ensure!(start.elapsed() < PATIENCE, "the disk does not fill up");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
 }
 
 fn run(command: &str) -> Value {
@@ -115,7 +136,7 @@ fn el_3_a_full_disk_refuses_new_actions_loses_nothing_and_mends_itself() -> Resu
         for worker in &started {
             worker.wait_for_progress()?;
         }
-        disk.fill()?;
+        let filler = disk.fill()?;
         for worker in &started {
             worker.wait_for(is_refused)?;
         }
@@ -125,11 +146,9 @@ fn el_3_a_full_disk_refuses_new_actions_loses_nothing_and_mends_itself() -> Resu
         if round % 2 == 1 {
             server.kill()?;
             server = Serving::start(&place, &[]).context("on what is left of the reserve")?;
-            for worker in &started {
-                worker.wait_for(is_refused)?;
-            }
+            wait_until_full(&line)?;
         }
-        disk.make_room()?;
+        drop(filler);
         for worker in &started {
             worker.wait_for_progress()?;
         }
@@ -158,17 +177,17 @@ fn el_3_a_server_that_cannot_open_its_log_says_why_and_starts_when_there_is_spac
         .padded(PADDING_BYTES)
         .start(line.clone());
     worker.wait_for_progress()?;
-    disk.fill()?;
+    let filler = disk.fill()?;
     worker.wait_for(is_refused)?;
     server.kill()?;
     // The reserve was given back, and is gone now, too.
-    disk.fill()?;
+    filler.grow()?;
     let listen = format!("unix:{}", place.path("socket").display());
     let told = place.output(&["serve", "--listen", &listen]);
     ensure!(told.code == Some(122), "{told:?}");
     ensure!(told.stderr.contains("disk is full"), "{}", told.stderr);
 
-    disk.make_room()?;
+    drop(filler);
     let server = Serving::start(&place, &[])?;
     worker.wait_for_progress()?;
     let worker = worker.stop()?;
@@ -195,7 +214,7 @@ fn el_3_what_runs_when_the_disk_fills_up_is_still_recorded_and_told() -> Result<
         .padded(PADDING_BYTES)
         .start(line.clone());
     worker.wait_for_progress()?;
-    disk.fill()?;
+    let filler = disk.fill()?;
     worker.wait_for(is_refused)?;
     ensure!(!slow.is_finished(), "it ended before the disk was full");
     let seen = slow
@@ -207,7 +226,7 @@ fn el_3_what_runs_when_the_disk_fills_up_is_still_recorded_and_told() -> Result<
     let refused = line.send("POST", &actions, "", Some(&run("true")))?;
     ensure!(refused.status == 507, "{}", refused.text());
 
-    disk.make_room()?;
+    drop(filler);
     worker.wait_for_progress()?;
     let worker = worker.stop()?;
     check(&place, &[], &line, SESSION, &[worker])?;

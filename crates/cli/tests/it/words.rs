@@ -35,6 +35,7 @@ fn every_command_has_help_with_an_example() {
         &["image", "ls"],
         &["image", "import"],
         &["image", "pull"],
+        &["image", "openhands"],
         &["image", "rm"],
         &["executor"],
         &["config", "show"],

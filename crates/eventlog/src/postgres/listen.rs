@@ -1,6 +1,6 @@
 //! Hears what other servers have written.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{collections::HashSet, future::poll_fn, sync::Arc, time::Duration};
 
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket, tls::NoTlsStream};
 use zareba_protocol::SessionId;
@@ -50,7 +50,12 @@ async fn catch_up(client: Client, address: &Address, shared: &Shared) -> Result<
     let watched = shared.ends.watched();
     if !watched.is_empty() {
         let link = address.connect().await?;
-        for (session, next) in read::heads(&link, &watched).await? {
+        let heads = read::heads(&link, &watched).await?;
+        let there: HashSet<&SessionId> = heads.iter().map(|(session, _)| session).collect();
+        for session in watched.iter().filter(|session| !there.contains(session)) {
+            shared.ends.remove_begun(session);
+        }
+        for (session, next) in heads {
             shared.ends.advance(&session, next);
         }
     }

@@ -6,7 +6,7 @@ use zareba_protocol::SessionId;
 
 use super::link::{Link, Values, unread};
 use crate::{
-    Digest, Document, DocumentName, LogError, Record,
+    Digest, Document, DocumentName, LogError, Record, Selection,
     chain::Row,
     page,
     payload::Stored,
@@ -211,6 +211,24 @@ pub(super) async fn documents(link: &Link, kind: &'static str) -> Result<Vec<Doc
     let statement = "SELECT name, version, value FROM zareba.documents
         WHERE kind = $1 ORDER BY name COLLATE \"C\"";
     let rows = link.query(statement, &[&kind]).await.map_err(unread)?;
+    rows.iter().map(|row| document_of(kind, row)).collect()
+}
+
+/// Some documents of a kind. A NUL character, which PostgreSQL refuses to read, is read as another.
+pub(super) async fn selected(
+    link: &Link,
+    selection: &Selection,
+) -> Result<Vec<Document>, LogError> {
+    let statement = "SELECT name, version, value FROM zareba.documents,
+            LATERAL (SELECT replace(value, '\\u0000', '\\ufffd')::json AS read) AS parsed
+        WHERE kind = $1 AND name COLLATE \"C\" > $2 AND json_typeof(read -> $3::text) = 'string'
+        AND ($4::text IS NULL OR read ->> $3::text = $4)
+        ORDER BY name COLLATE \"C\" LIMIT $5";
+    let after = selection.after.as_deref().unwrap_or_default();
+    let limit = i64::try_from(selection.limit).unwrap_or(i64::MAX);
+    let (kind, field) = (selection.kind, selection.field);
+    let values: Values<'_> = &[&kind, &after, &field, &selection.text, &limit];
+    let rows = link.query(statement, values).await.map_err(unread)?;
     rows.iter().map(|row| document_of(kind, row)).collect()
 }
 

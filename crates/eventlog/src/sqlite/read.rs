@@ -7,7 +7,7 @@ use rusqlite::{
 use zareba_protocol::SessionId;
 
 use crate::{
-    Digest, Document, DocumentName, IdempotencyKey, LogError, Record,
+    Digest, Document, DocumentName, IdempotencyKey, LogError, Record, Selection,
     chain::Row,
     page,
     payload::Stored,
@@ -241,17 +241,41 @@ pub(super) fn documents(
 ) -> rusqlite::Result<Vec<Document>> {
     connection
         .prepare_cached("SELECT name, version, value FROM documents WHERE kind = ?1 ORDER BY name")?
-        .query_map([kind], |row| {
-            Ok(Document {
-                name: DocumentName {
-                    kind,
-                    name: row.get(0)?,
-                },
-                version: row.get::<_, i64>(1)?.unsigned_abs(),
-                value: value(row, 2)?,
-            })
-        })?
+        .query_map([kind], |row| document_of(kind, row))?
         .collect()
+}
+
+/// Some documents of a kind.
+pub(super) fn selected(
+    connection: &Connection,
+    selection: &Selection,
+) -> rusqlite::Result<Vec<Document>> {
+    let parameters = (
+        selection.kind,
+        selection.after.as_deref().unwrap_or_default(),
+        format!("$.{}", selection.field),
+        &selection.text,
+        i64::try_from(selection.limit).unwrap_or(i64::MAX),
+    );
+    connection
+        .prepare_cached(
+            "SELECT name, version, value FROM documents WHERE kind = ?1 AND name > ?2
+            AND json_type(value, ?3) = 'text' AND (?4 IS NULL OR json_extract(value, ?3) = ?4)
+            ORDER BY name LIMIT ?5",
+        )?
+        .query_map(parameters, |row| document_of(selection.kind, row))?
+        .collect()
+}
+
+fn document_of(kind: &'static str, row: &SqlRow<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        name: DocumentName {
+            kind,
+            name: row.get(0)?,
+        },
+        version: row.get::<_, i64>(1)?.unsigned_abs(),
+        value: value(row, 2)?,
+    })
 }
 
 fn select<'a>(connection: &'a Connection, rest: &str) -> rusqlite::Result<CachedStatement<'a>> {

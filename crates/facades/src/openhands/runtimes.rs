@@ -41,7 +41,7 @@ pub(super) async fn start(
     let base = facade.base_url(request.headers())?;
     let wanted: StartRequest = read_json(request).await?;
     let started = facade.start(&principal, &wanted).await?;
-    let mut document = facade.describe(&started.session.info(), &base);
+    let mut document = facade.describe(&started.session.info(), &principal, &base);
     document["zareba"]["image"] = started.image;
     document["zareba"]["not_applied"] = Value::from(started.not_applied);
     Ok(json_answer(&document))
@@ -65,7 +65,7 @@ pub(super) async fn pause(
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
     session.pause().await?;
-    facade.executors.note_asleep(session.id());
+    facade.note_asleep(session.id()).await;
     Ok(json_answer(&json!({})))
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn list(
     let runtimes: Vec<Value> = infos
         .iter()
         .filter(|info| principal.may_use(info) && info.state != SessionState::Closed)
-        .map(|info| facade.describe(info, &base))
+        .map(|info| facade.describe(info, &principal, &base))
         .collect();
     Ok(json_answer(&json!({ "runtimes": runtimes })))
 }
@@ -108,7 +108,7 @@ pub(super) async fn by_name(
     let session = facade
         .session(&principal, &name.session(generation)?)
         .await?;
-    Ok(json_answer(&facade.describe(&session.info(), &base)))
+    Ok(json_answer(&facade.describe(&session.info(), &principal, &base)))
 }
 
 pub(super) async fn by_id(
@@ -170,7 +170,7 @@ impl OpenHands {
     }
 
     /// What the client reads of a runtime, and what is ours.
-    fn describe(&self, info: &SessionInfo, base: &str) -> Value {
+    fn describe(&self, info: &SessionInfo, principal: &Principal, base: &str) -> Value {
         let id = info.id.as_str();
         let name = info.labels.get(NAME_LABEL).map_or(id, String::as_str);
         json!({
@@ -178,7 +178,7 @@ impl OpenHands {
             "runtime_id": id,
             "url": format!("{base}/sessions/{id}"),
             "work_hosts": {},
-            "session_api_key": self.session_keys.key_of(&info.id),
+            "session_api_key": self.session_keys.key_of(info, &principal.key),
             "status": status(info.state),
             "pod_status": pod_status(info.state),
             "restart_count": 0,

@@ -127,9 +127,11 @@ impl OpenHands {
         request: &StartRequest,
         id: SessionId,
     ) -> Result<Option<Started>, Refusal> {
-        self.require_room(principal).await?;
         let image = self.choose_image(request.image.as_deref()).await?;
-        let new = self.wanted(request, id.clone(), image.used);
+        let new = NewSession {
+            quota: principal.sessions_max,
+            ..self.wanted(request, id.clone(), image.used)
+        };
         let create = self.sessions.create_ready(new, principal.owner.clone());
         let created = tokio::time::timeout(self.settings.start_patience, create).await;
         let session = match created {
@@ -140,23 +142,6 @@ impl OpenHands {
             Err(_) => self.sessions.get(&id).await?,
         };
         Ok(Some(self.apply(request, session, image.told).await))
-    }
-
-    /// Two starts at once may take one place too many; the limit of the server holds all the same.
-    async fn require_room(&self, principal: &Principal) -> Result<(), Refusal> {
-        let Some(most) = principal.sessions_max else {
-            return Ok(());
-        };
-        let infos = self.sessions.list(Some(&principal.owner), None, usize::MAX);
-        let open = infos
-            .await
-            .into_iter()
-            .filter(|info| !has_ended(info.state));
-        if open.count() < most {
-            return Ok(());
-        }
-        let detail = format!("this key allows {most} sessions at once");
-        Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail))
     }
 
     /// Does what a runtime was not asked for when the session was made, and says what it cannot.

@@ -111,7 +111,11 @@ impl Table {
                     let detail = "this key does not allow that";
                     return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
                 }
-                handler(facade, principal, Request::from_parts(head, body)).await
+                let open = facade.keys.open(&principal)?;
+                let request = Request::from_parts(head, body);
+                let mut response = handler(facade, principal, request).await?;
+                response.extensions_mut().insert(open);
+                Ok(response)
             }
         };
         self.router = self.router.route(path, on(filter, guarded));

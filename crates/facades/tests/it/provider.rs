@@ -1,6 +1,15 @@
 //! A server with nothing but the facade, over sessions of its own.
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use http::{Request, Response, request::Parts};
@@ -10,7 +19,7 @@ use tower::ServiceExt as _;
 use zareba_eventlog::{Durability, EventLog};
 use zareba_executor::{FileScope, Linting};
 use zareba_facades::openhands::{
-    Denied, KeyCheck, OpenHands, OpenHandsSettings, Principal, Rights, SessionKeys,
+    Denied, KeyCheck, OpenHands, OpenHandsSettings, Principal, Reserved, Rights, SessionKeys,
 };
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{
@@ -39,6 +48,7 @@ pub(crate) enum Kind {
 pub(crate) struct Provider {
     pub(crate) url: String,
     pub(crate) sessions: Sessions,
+    pub(crate) keys: Keys,
     state: TempDir,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
@@ -52,7 +62,9 @@ impl Provider {
     pub(crate) async fn with(kind: Kind, settings: OpenHandsSettings) -> Self {
         let (sessions, state) = sessions(kind).await;
         let session_keys = SessionKeys::of_log(sessions.log()).await.unwrap();
-        let facade = OpenHands::new(sessions.clone(), Arc::new(Keys), session_keys, settings);
+        let keys = Keys::default();
+        let checks = Arc::new(keys.clone());
+        let facade = OpenHands::new(sessions.clone(), checks, session_keys, settings);
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 0).into());
         let listener = Listener::bind(&endpoint, true).unwrap();
         let url = listener.endpoint().to_string();
@@ -66,6 +78,7 @@ impl Provider {
         Self {
             url,
             sessions,
+            keys,
             state,
             shutdown: Some(shutdown),
             serving,
@@ -179,12 +192,88 @@ fn program() -> PathBuf {
 }
 
 /// Keys as a server would know them: the holder's name after `key-`, and what it may do before.
-struct Keys;
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    state: Arc<Mutex<KeyState>>,
+}
+
+#[derive(Debug, Default)]
+struct KeyState {
+    removed: HashSet<String>,
+    actions: HashMap<Owner, u32>,
+    /// What is held now: requests that are open, and bytes of bodies.
+    open: Arc<()>,
+    body_bytes: Arc<AtomicUsize>,
+}
+
+/// Bytes of a body, until they are needed no more.
+struct Bytes(Arc<AtomicUsize>, usize);
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::SeqCst);
+    }
+}
+
+/// Bytes of bodies that may be under way.
+pub(crate) const BODIES_MAX: usize = 1024 * 1024;
 
 impl KeyCheck for Keys {
     fn principal<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Principal, Denied>> {
         let key = head.headers.get("x-api-key");
         let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
+        Box::pin(std::future::ready(self.known(key)))
+    }
+
+    fn holder<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Principal, Denied>> {
+        Box::pin(std::future::ready(self.known(key)))
+    }
+
+    fn open(&self, _: &Principal) -> Result<Reserved, Denied> {
+        let open = Arc::clone(&self.state.lock().unwrap().open);
+        Ok(Reserved::new(open))
+    }
+
+    fn take_body(&self, _: &Principal, bytes: usize) -> Result<Reserved, Denied> {
+        let taken = Arc::clone(&self.state.lock().unwrap().body_bytes);
+        let before = taken.fetch_add(bytes, Ordering::SeqCst);
+        let held = Bytes(taken, bytes);
+        match before + bytes <= BODIES_MAX {
+            true => Ok(Reserved::new(held)),
+            false => Err(TOO_MANY),
+        }
+    }
+
+    fn count_action(&self, principal: &Principal) -> Result<(), Denied> {
+        let mut state = self.state.lock().unwrap();
+        let counted = state.actions.entry(principal.owner.clone()).or_default();
+        *counted += 1;
+        match principal.actions_per_minute {
+            Some(most) if *counted > most => Err(TOO_MANY),
+            _ => Ok(()),
+        }
+    }
+}
+
+const TOO_MANY: Denied = Denied::TooMany {
+    retry_after: Duration::from_secs(1),
+};
+
+impl Keys {
+    /// Removes a key; what was given out for it is worth nothing any more.
+    pub(crate) fn remove(&self, key: &str) {
+        self.state.lock().unwrap().removed.insert(key.to_owned());
+    }
+
+    pub(crate) fn body_bytes(&self) -> usize {
+        let state = self.state.lock().unwrap();
+        state.body_bytes.load(Ordering::SeqCst)
+    }
+
+    fn known(&self, key: &str) -> Result<Principal, Denied> {
+        if self.state.lock().unwrap().removed.contains(key) {
+            return Err(Denied::WrongKey);
+        }
         let found = match key.split_once("-key-") {
             Some(("use", owner)) => Some((owner, Rights::Use)),
             Some(("read", owner)) => Some((owner, Rights::Read)),
@@ -192,12 +281,14 @@ impl KeyCheck for Keys {
             _ => None,
         };
         let principal = found.map(|(owner, rights)| Principal {
+            key: key.to_owned(),
             owner: Owner(owner.to_owned()),
             rights,
             session: None,
             sessions_max: (owner == "few").then_some(1),
+            actions_per_minute: (owner == "slow").then_some(1),
         });
-        Box::pin(std::future::ready(principal.ok_or(Denied::WrongKey)))
+        principal.ok_or(Denied::WrongKey)
     }
 }
 

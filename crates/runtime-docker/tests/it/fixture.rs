@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -68,23 +68,7 @@ pub(crate) fn options(state: &TempDir, image: &str) -> DockerOptions {
 impl Fixture {
     /// What is on the Engine of this installation, and what lies in its directory.
     pub(crate) fn leftovers(&self) -> Vec<String> {
-        let kind = self.state.path().join("docker");
-        let owner = std::fs::read_to_string(kind.join(".instance")).unwrap();
-        let label = format!("label=dev.zareba.owner={owner}");
-        let mut found = Vec::new();
-        for list in [
-            &["ps", "--all", "--quiet"][..],
-            &["network", "ls", "--quiet"],
-            &["volume", "ls", "--quiet"],
-        ] {
-            let mut arguments = list.to_vec();
-            arguments.extend(["--filter", &label]);
-            let text = self.docker(&arguments);
-            found.extend(text.lines().map(|line| format!("{}: {line}", list[0])));
-        }
-        let entries = traces::entries(&kind).into_iter();
-        found.extend(entries.filter(|path| !path.contains("/docker/.")));
-        found
+        leftovers(self.state.path(), &self.socket)
     }
 
     /// Does something to the Engine behind our back.
@@ -132,7 +116,28 @@ impl Backend for Fixture {
     }
 }
 
-pub(crate) fn docker_at(socket: &std::path::Path, arguments: &[&str]) -> String {
+/// What is on an Engine of the installation with this state, and what lies in its directory.
+pub(crate) fn leftovers(state: &Path, socket: &Path) -> Vec<String> {
+    let kind = state.join("docker");
+    let owner = std::fs::read_to_string(kind.join(".instance")).unwrap();
+    let label = format!("label=dev.zareba.owner={owner}");
+    let mut found = Vec::new();
+    for list in [
+        &["ps", "--all", "--quiet"][..],
+        &["network", "ls", "--quiet"],
+        &["volume", "ls", "--quiet"],
+    ] {
+        let mut arguments = list.to_vec();
+        arguments.extend(["--filter", &label]);
+        let text = docker_at(socket, &arguments);
+        found.extend(text.lines().map(|line| format!("{}: {line}", list[0])));
+    }
+    let entries = traces::entries(&kind).into_iter();
+    found.extend(entries.filter(|path| !path.contains("/docker/.")));
+    found
+}
+
+pub(crate) fn docker_at(socket: &Path, arguments: &[&str]) -> String {
     let output = Command::new("docker")
         .arg("--host")
         .arg(format!("unix://{}", socket.display()))

@@ -16,4 +16,5 @@ mod fixture;
 mod hardening;
 mod life;
 mod openhands;
+mod program;
 mod settings;

@@ -50,12 +50,11 @@ impl ZarebaLink {
             .open_file(&self.session, &query, range.as_deref());
         let opened = opened.await.map_err(explained)?;
         status.size = opened.size;
-        match opened.tag {
-            Some(tag) => match tag.strip_prefix("sha256:") {
+        if let Some(tag) = opened.tag {
+            match tag.strip_prefix("sha256:") {
                 Some(digits) => status.sha256 = Some(digits.to_owned()),
                 None => status.version = tag,
-            },
-            None => {}
+            }
         }
         Ok(FileContent {
             status,

@@ -11,5 +11,7 @@
 mod provider;
 
 mod openhands;
+mod programs;
+mod remote_files;
 mod site;
 mod zareba;

@@ -13,9 +13,9 @@ use zareba_testkit::{conformance::Backend, traces};
 use crate::{provider::Kind, site::Site};
 
 /// A server of ours and a runtime that uses it.
-struct Remote {
-    runtime: ZarebaRuntime,
-    site: Site,
+pub(crate) struct Remote {
+    pub(crate) runtime: ZarebaRuntime,
+    pub(crate) site: Site,
 }
 
 impl Backend for Remote {
@@ -41,7 +41,7 @@ fn options() -> ZarebaOptions {
     }
 }
 
-async fn remote(kind: Kind) -> Remote {
+pub(crate) async fn remote(kind: Kind) -> Remote {
     let site = Site::start(kind).await;
     let runtime = ZarebaRuntime::new(site.client(), options());
     Remote { runtime, site }
@@ -53,7 +53,7 @@ async fn make() -> Remote {
 
 zareba_testkit::conformance_suite!(make);
 
-fn spec() -> SandboxSpec {
+pub(crate) fn spec() -> SandboxSpec {
     SandboxSpec {
         id: None,
         image: None,
@@ -65,7 +65,7 @@ fn spec() -> SandboxSpec {
     }
 }
 
-async fn output(sandbox: &dyn Sandbox, command: &str) -> Result<String, RuntimeError> {
+pub(crate) async fn output(sandbox: &dyn Sandbox, command: &str) -> Result<String, RuntimeError> {
     let action = Action::Run(RunCommand::new(command));
     Ok(sandbox.run_action(action.into()).await?.observation.content)
 }

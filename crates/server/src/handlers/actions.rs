@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
-use zareba_api::{ActionAccepted, AnswerQuery, ErrorCode, IDEMPOTENCY_KEY, RunQuery};
+use tokio::sync::oneshot;
+use zareba_api::{ActionAccepted, AnswerQuery, IDEMPOTENCY_KEY, RunQuery};
 use zareba_eventlog::EntryKind;
 use zareba_protocol::ActionEvent;
 use zareba_session::{ActionRequest, IdempotencyKey, Session, SessionError, event_json};
@@ -14,8 +15,8 @@ use crate::{
     app::App,
     auth::Principal,
     error::ApiError,
-    limiter::Rate,
     request::{LargeJson, Place, Query},
+    usage::Part,
 };
 
 pub(super) async fn run(
@@ -24,18 +25,17 @@ pub(super) async fn run(
     Place(session): Place<String>,
     Query(query): Query<RunQuery>,
     headers: HeaderMap,
-    LargeJson(action): LargeJson,
+    LargeJson(action, place): LargeJson,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    count(&app, &principal)?;
+    let quota = principal.quota.actions_per_minute;
+    app.usage().action(&principal.owner, quota)?;
     let request = ActionRequest {
         action: ActionEvent::from_value(action)?,
         key: idempotency_key(&headers)?,
     };
-    let submitted = session.submit(request).await.inspect_err(|_| {
-        app.telemetry.action("refused");
-    })?;
-    let number = submitted.sequence;
+    let submitted = submit(&session, request, place).await;
+    let number = submitted.inspect_err(|_| app.telemetry.action("refused"))?;
     if !query.wait {
         app.telemetry.action("accepted");
         return Ok(accepted(&session, number));
@@ -46,6 +46,32 @@ pub(super) async fn run(
         _ => "accepted",
     });
     Ok(response)
+}
+
+/// Has an action recorded and returns its number. A large one keeps its place until it has its
+/// observation, whether or not anybody waits for that.
+async fn submit(
+    session: &Arc<Session>,
+    request: ActionRequest,
+    place: Option<Part>,
+) -> Result<u64, SessionError> {
+    let Some(place) = place else {
+        return Ok(session.submit(request).await?.sequence);
+    };
+    let (recorded, told) = oneshot::channel();
+    let session = Arc::clone(session);
+    tokio::spawn(async move {
+        let submitted = session.submit(request).await;
+        let submitted = submitted.map(|record| record.sequence);
+        let number = submitted.as_ref().ok().copied();
+        // The client may be gone.
+        let _ = recorded.send(submitted);
+        if let Some(number) = number {
+            let _ = session.answer(number).await;
+        }
+        drop(place);
+    });
+    told.await.unwrap_or(Err(SessionError::ShuttingDown))
 }
 
 pub(super) async fn answer(
@@ -103,19 +129,6 @@ fn accepted(session: &Session, action: u64) -> Response {
         response.headers_mut().insert(LOCATION, place);
     }
     response
-}
-
-fn count(app: &App, principal: &Principal) -> Result<(), ApiError> {
-    let Some(limit) = principal.quota.actions_per_minute else {
-        return Ok(());
-    };
-    let counted = app
-        .actions
-        .count(principal.key.clone(), Rate::per_minute(limit));
-    counted.map_err(|wait| {
-        let message = format!("this key allows {limit} actions in a minute");
-        ApiError::new(ErrorCode::TooManyRequests, message).retry_after(wait)
-    })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {

@@ -50,7 +50,7 @@ pub(super) async fn status(
     let status = ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime: app.started.elapsed().into(),
-        sessions: counts(&app).await,
+        sessions: counts(&app),
         log: log_status(&app),
         default_runtime: app.sessions.options().default_runtime.clone(),
         pools: pools(&app),
@@ -105,7 +105,7 @@ pub(super) async fn metrics(
     principal.require_unbound()?;
     let text = app
         .telemetry
-        .render(&counts(&app).await, &log_status(&app), &pools(&app));
+        .render(&counts(&app), &log_status(&app), &pools(&app));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
@@ -117,9 +117,8 @@ fn pools(app: &App) -> BTreeMap<String, PoolStatus> {
         .collect()
 }
 
-async fn counts(app: &App) -> SessionCounts {
-    let sessions = app.sessions.list(None, None, usize::MAX).await;
-    convert::counts(&sessions)
+fn counts(app: &App) -> SessionCounts {
+    convert::counts(app.sessions.counts())
 }
 
 fn log_status(app: &App) -> LogStatus {

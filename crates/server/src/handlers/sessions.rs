@@ -11,9 +11,8 @@ use http::{
     header::{LOCATION, RETRY_AFTER},
 };
 use zareba_api::{
-    CreateQuery, CreateSession, DeleteQuery, ErrorCode, KeyScope, PageQuery, SessionPage,
+    CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage,
 };
-use zareba_protocol::SessionId;
 use zareba_session::{Session, SessionError};
 
 use super::json;
@@ -23,7 +22,6 @@ use crate::{
     convert,
     error::ApiError,
     request::{Json, Place, Query},
-    reservations::Reservation,
 };
 
 pub(super) async fn create(
@@ -33,6 +31,7 @@ pub(super) async fn create(
     Json(create): Json<CreateSession>,
 ) -> Result<Response, ApiError> {
     principal.require_unbound()?;
+    require_patience(&create)?;
     // Known beforehand, so that the session can be named when the wait for it gets too long.
     let mut new = convert::new_session(create);
     let id = match new.id.take() {
@@ -40,18 +39,15 @@ pub(super) async fn create(
         None => app.sessions.choose_name(&new)?,
     };
     new.id = Some(id.clone());
-    let reserved = reserve(&app, &principal, &id).await?;
+    new.quota = principal.quota.sessions;
     let (sessions, owner) = (app.sessions.clone(), principal.owner.clone());
-    // In a task of its own: a client that goes away has still asked for it, and the place under
-    // its quota is kept until the session is counted by its own record.
+    // In a task of its own: a client that goes away has still asked for it.
     let creating = tokio::spawn(async move {
-        let made = if query.wait {
+        if query.wait {
             sessions.create_ready(new, owner).await
         } else {
             sessions.create(new, owner).await
-        };
-        drop(reserved);
-        made
+        }
     });
     tokio::select! {
         made = creating => {
@@ -66,26 +62,13 @@ pub(super) async fn create(
     }
 }
 
-/// Keeps a place under the quota of the key, if it has one, until the session is counted by its
-/// own record.
-async fn reserve(
-    app: &Arc<App>,
-    principal: &Principal,
-    id: &SessionId,
-) -> Result<Option<Reservation>, ApiError> {
-    let Some(limit) = principal.quota.sessions else {
-        return Ok(None);
-    };
-    let reserved = app
-        .reservations
-        .take(&app.sessions, &principal.owner, id, limit)
-        .await;
-    match reserved {
-        Some(reservation) => Ok(Some(reservation)),
-        None => {
-            let message = format!("this key allows {limit} sessions at once");
-            Err(ApiError::new(ErrorCode::QuotaExceeded, message).with_hint("close one first"))
-        }
+/// No executor starts with a limit at which every command would be over before it began.
+fn require_patience(create: &CreateSession) -> Result<(), ApiError> {
+    match create.no_change_timeout {
+        Some(limit) if limit.duration().is_zero() => Err(ApiError::invalid(
+            "the field `no_change_timeout`: it must be more than 0 seconds",
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -155,6 +138,7 @@ pub(super) async fn delete(
     } else {
         session.close().await?;
     }
+    app.shares.forget(session.id());
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -194,7 +178,7 @@ pub(super) async fn inspect(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    let sandbox = session.sandbox().await?;
+    let sandbox = app.sandbox(&principal, &session).await?;
     let found = sandbox.inspect().await.map_err(SessionError::from)?;
     Ok(json(StatusCode::OK, &found))
 }

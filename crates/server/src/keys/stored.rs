@@ -29,13 +29,15 @@ impl Token {
     /// Whether it is one of ours by its looks; nothing else is looked up.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        let is_well_made = |part: &str, bytes: usize| {
-            part.len() == 2 * bytes && part.bytes().all(|byte| byte.is_ascii_hexdigit())
-        };
-        let is_ours = is_well_made(id, ID_BYTES) && is_well_made(secret, SECRET_BYTES);
+        let is_ours = Self::is_id(id) && is_hexadecimal(secret, SECRET_BYTES);
         is_ours.then(|| Self {
             text: text.to_owned(),
         })
+    }
+
+    /// Whether a text may be the name of a key.
+    pub(super) fn is_id(text: &str) -> bool {
+        is_hexadecimal(text, ID_BYTES)
     }
 
     pub(super) fn id(&self) -> &str {
@@ -96,6 +98,10 @@ impl Stored {
             .expires
             .is_none_or(|expires| Timestamp::now() < expires)
     }
+}
+
+fn is_hexadecimal(text: &str, bytes: usize) -> bool {
+    text.len() == 2 * bytes && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {

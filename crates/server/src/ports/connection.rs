@@ -16,7 +16,7 @@ use crate::{
     app::App,
     auth::Principal,
     error::ApiError,
-    request::Place,
+    request::{Open, Place},
     upgrade::{self, Leave},
 };
 
@@ -24,6 +24,7 @@ use crate::{
 pub(crate) async fn connect(
     State(app): State<Arc<App>>,
     principal: Principal,
+    place: Open,
     Place((session, port)): Place<(String, u16)>,
     version: Version,
     headers: HeaderMap,
@@ -38,7 +39,7 @@ pub(crate) async fn connect(
     let inside = connected
         .map_err(|_| silent())?
         .map_err(|error| refused(error, port))?;
-    let leave = Leave::new(&app, session, principal);
+    let leave = Leave::new(&app, session, principal, place);
     let open = app.telemetry.stream("port");
     let takeover = Takeover::new(TakeoverEnd::AtDrain, |connection| async move {
         let _open = open;

@@ -15,8 +15,9 @@ use hyper::{
     upgrade::OnUpgrade,
 };
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::MissedTickBehavior};
 use zareba_api::ErrorCode;
+use zareba_facades::openhands::Reserved;
 use zareba_protocol::ErrorClass;
 use zareba_runtime::RuntimeError;
 use zareba_session::SessionState;
@@ -46,6 +47,11 @@ pub(super) async fn forward(
     let token = rest.and_then(|rest| rest.split('/').next());
     let token = token.unwrap_or_default().to_owned();
     let visit = app.shares.visit(&token).ok_or_else(unknown)?;
+    let key = &visit.sharer.key;
+    if !app.authenticator.keys().is_valid(key).await? {
+        app.shares.forget_key(key);
+        return Err(unknown());
+    }
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         let message = "shared ports do not take this method";
         return Err(ApiError::new(ErrorCode::MethodNotAllowed, message));
@@ -63,9 +69,46 @@ pub(super) async fn forward(
         true => target.to_owned(),
         false => format!("/{target}"),
     };
+    // Visitors have no key of their own: they are the owner's.
+    let open = Reserved::new(app.usage().stream(&visit.sharer.owner)?);
     let stream = connect(&app, &visit).await?;
     let sender = handshake(stream).await?;
-    carry(&app, sender, request, &target, caller, visit).await
+    let leave = Leave {
+        app: Arc::clone(&app),
+        visit,
+        open,
+    };
+    carry(sender, request, &target, caller, leave).await
+}
+
+/// What a visitor has as long as the visit goes on.
+struct Leave {
+    app: Arc<App>,
+    visit: Visit,
+    open: Reserved,
+}
+
+impl Leave {
+    /// Ready when the port is shared no more, or the key that shared it is not valid any more.
+    async fn over(self) {
+        let mut checks = tokio::time::interval(self.app.settings.limits.ping_interval);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let keys = self.app.authenticator.keys();
+        let key = self.visit.sharer.key.clone();
+        let invalid = async {
+            loop {
+                checks.tick().await;
+                if !keys.is_valid(&key).await.unwrap_or(false) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = self.visit.over() => {}
+            () = invalid => {}
+        }
+        drop(self.open);
+    }
 }
 
 fn caller(app: &App, request: &Request, token: &str, visit: &Visit, prefix: &str) -> Caller {
@@ -161,13 +204,13 @@ async fn handshake(stream: TcpStream) -> Result<SendRequest<Body>, ApiError> {
 }
 
 async fn carry(
-    app: &App,
     mut sender: SendRequest<Body>,
     request: Request,
     target: &str,
     caller: Caller,
-    visit: Visit,
+    leave: Leave,
 ) -> Result<Response, ApiError> {
+    let stall = leave.app.settings.limits.body_stall;
     let (mut head, body) = request.into_parts();
     let invalid = |_| ApiError::invalid("the path of the request makes no sense");
     head.uri = target.parse::<Uri>().map_err(invalid)?;
@@ -177,7 +220,7 @@ async fn carry(
     head.headers = outward(head.headers, &caller);
     let body = match body.is_end_stream() {
         true => Body::empty(),
-        false => Body::from_stream(TimedBody::new(body, app.settings.limits.body_stall)),
+        false => Body::from_stream(TimedBody::new(body, stall)),
     };
     let sent = sender.send_request(Request::from_parts(head, body));
     let mut answer = tokio::time::timeout(ANSWER_TIMEOUT, sent)
@@ -190,12 +233,12 @@ async fn carry(
             return Err(ApiError::new(ErrorCode::BadGateway, message));
         }
         let inside = hyper::upgrade::on(&mut answer);
-        return Ok(switched(answer.into_parts().0, inside, &caller, visit));
+        return Ok(switched(answer.into_parts().0, inside, &caller, leave));
     }
     let (head, body) = answer.into_parts();
     // Taken back, it ends in the middle.
     let pieces = Body::new(body).into_data_stream();
-    let body = Body::from_stream(pieces.take_until(Box::pin(visit.over())));
+    let body = Body::from_stream(pieces.take_until(Box::pin(leave.over())));
     let mut response = Response::new(body);
     *response.status_mut() = head.status;
     *response.headers_mut() = inward(head.headers, &caller);
@@ -209,7 +252,7 @@ fn switched(
     head: http::response::Parts,
     inside: OnUpgrade,
     caller: &Caller,
-    visit: Visit,
+    leave: Leave,
 ) -> Response {
     let takeover = Takeover::new(TakeoverEnd::AtDrain, move |mut connection| async move {
         let Ok(inside) = inside.await else {
@@ -225,7 +268,7 @@ fn switched(
             ended = both => if let Err(error) = ended {
                 tracing::debug!(%error, "a connection through a shared port ended");
             },
-            () = visit.over() => {}
+            () = leave.over() => {}
         }
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();

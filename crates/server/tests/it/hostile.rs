@@ -31,6 +31,7 @@ async fn bodies_that_make_no_sense_are_refused() {
         ("null", "invalid_request"),
         (r#"{"id": "a/b"}"#, "invalid_request"),
         (r#"{"imgae": "x"}"#, "invalid_request"),
+        (r#"{"no_change_timeout": 0}"#, "invalid_request"),
         (r#"{"limits": {"idle_timout": 5}}"#, "invalid_request"),
         (r#"{"timeout": "5"}"#, "invalid_request"),
         (deep.as_str(), "limit_exceeded"),

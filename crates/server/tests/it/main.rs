@@ -14,6 +14,7 @@ mod http;
 mod keys;
 mod lifecycle;
 mod ports;
+mod programs;
 mod sessions;
 mod telemetry;
 mod terminals;

@@ -17,6 +17,8 @@ pub(super) enum Need {
     Useful,
     /// The runtime `native` needs it.
     Sandbox,
+    /// The runtime `docker` needs it.
+    Docker,
     /// Parts of Zareba that this version does not have will use it.
     Later,
 }
@@ -47,8 +49,9 @@ impl Need {
             Self::Now => "Needed now",
             Self::Useful => "Used when it is there",
             Self::Sandbox => "For sandboxes (the runtime native)",
+            Self::Docker => "For containers (the runtime docker)",
             Self::Later => {
-                "For parts that this version does not have yet (containers, browser, notebook)"
+                "For parts that this version does not have yet (browser, notebook, pods)"
             }
         }
     }
@@ -58,6 +61,7 @@ impl Need {
             Self::Now => "now",
             Self::Useful => "useful",
             Self::Sandbox => "sandbox",
+            Self::Docker => "docker",
             Self::Later => "later",
         }
     }

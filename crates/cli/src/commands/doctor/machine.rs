@@ -1,13 +1,13 @@
 //! The list of what is looked for, in the order in which it is printed.
 
-use std::{os::unix::net::UnixStream, path::Path};
+use std::path::Path;
 
 use zareba_config::{Environment, Settings};
 use zareba_terminal::{Pty, Size};
 
 use super::{
     check::{Check, Finding, Need},
-    kernel,
+    docker, kernel,
     trial::{self, Trial},
 };
 use crate::{commands::Context, programs};
@@ -18,6 +18,7 @@ pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check
     let mut checks = needed(environment).await;
     checks.extend(useful(environment).await);
     checks.extend(sandbox(context, settings).await);
+    checks.extend(docker::examine(context, settings).await);
     checks.extend(later(environment).await);
     checks
 }
@@ -148,16 +149,7 @@ fn guesses() -> Vec<Check> {
 }
 
 async fn later(environment: &Environment) -> Vec<Check> {
-    let check = |name, found, advice| Check {
-        name,
-        need: Need::Later,
-        finding: Finding::of(found, advice),
-    };
-    let mut checks = vec![check(
-        "docker",
-        docker(environment),
-        "install Docker Engine and start it",
-    )];
+    let mut checks = Vec::new();
     let programs = [
         (
             "chromium",
@@ -207,15 +199,4 @@ async fn program(
 async fn described(program: &Path, arguments: &[&str]) -> String {
     let version = programs::ask(program, arguments).await;
     version.unwrap_or_else(|| program.display().to_string())
-}
-
-/// The engine's socket, if somebody answers there.
-fn docker(environment: &Environment) -> Option<String> {
-    let socket = match environment.get("DOCKER_HOST") {
-        Some(host) => host.strip_prefix("unix://")?,
-        None => "/var/run/docker.sock",
-    };
-    UnixStream::connect(socket)
-        .ok()
-        .map(|_| format!("answers on {socket}"))
 }

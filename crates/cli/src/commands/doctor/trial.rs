@@ -99,7 +99,8 @@ fn finding(layer: Layer) -> Finding {
     }
 }
 
-fn in_one_line(failure: &Failure) -> String {
+/// A failure with its causes and hints, for one row.
+pub(super) fn in_one_line(failure: &Failure) -> String {
     let said = failure.to_string();
     let reasons: Vec<&str> = said
         .lines()

@@ -1,0 +1,162 @@
+//! What is refused before anything is written down, because a start that fails is a session all
+//! the same.
+
+use std::time::Duration;
+
+use zareba_runtime::Variables;
+
+use crate::{NewSession, SessionError};
+
+/// Labels of one session, and what they may have together.
+const LABELS_MAX: usize = 16;
+const LABELS_BYTES_MAX: usize = 4 * 1024;
+/// Variables of one session, and what they may have together.
+const VARIABLES_MAX: usize = 1000;
+const VARIABLES_BYTES_MAX: usize = 1024 * 1024;
+/// What Linux lets a variable have, with its name, a `=` and a NUL.
+const VARIABLE_BYTES_MAX: usize = 128 * 1024 - 2;
+/// What an image may be called by.
+const IMAGE_BYTES_MAX: usize = 4 * 1024;
+/// Nothing has to wait longer than ten years, and nothing overflows below that.
+const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Checks all that can be known without the runtime.
+pub(crate) fn all(new: &NewSession) -> Result<(), SessionError> {
+    labels(new)?;
+    if new
+        .image
+        .as_ref()
+        .is_some_and(|image| image.len() > IMAGE_BYTES_MAX)
+    {
+        return invalid(format!(
+            "the name of an image may have {IMAGE_BYTES_MAX} bytes at most"
+        ));
+    }
+    for (name, duration) in [
+        ("no_change_timeout", new.no_change_timeout),
+        ("timeout", new.timeout),
+        ("idle_timeout", new.limits.idle_timeout),
+        ("life_max", new.limits.life_max),
+    ] {
+        if duration.is_some_and(|duration| duration.is_zero() || duration > DURATION_MAX) {
+            return invalid(format!(
+                "`{name}` must be longer than nothing and shorter than ten years"
+            ));
+        }
+    }
+    variables(new)
+}
+
+fn labels(new: &NewSession) -> Result<(), SessionError> {
+    let labels = &new.labels;
+    let bytes: usize = labels
+        .iter()
+        .map(|(name, label)| name.len() + label.len())
+        .sum();
+    if labels.len() > LABELS_MAX || bytes > LABELS_BYTES_MAX {
+        return invalid(format!(
+            "a session may have {LABELS_MAX} labels with {LABELS_BYTES_MAX} bytes together; \
+             these are {} with {bytes}",
+            labels.len()
+        ));
+    }
+    Ok(())
+}
+
+fn variables(new: &NewSession) -> Result<(), SessionError> {
+    let secrets = new.secrets.iter();
+    let secrets = secrets.map(|(name, secret)| (name, &secret.0));
+    let plain = new.environment.iter().map(|(name, value)| (name, value));
+    let (mut count, mut bytes) = (0, 0);
+    for (name, value) in plain.clone().chain(secrets.clone()) {
+        let own = name.len() + value.len();
+        if own > VARIABLE_BYTES_MAX {
+            let shown: String = name.chars().take(64).collect();
+            return invalid(format!(
+                "the variable `{shown}` has {own} bytes with its name; \
+                 {VARIABLE_BYTES_MAX} are possible: put it into a file"
+            ));
+        }
+        count += 1;
+        bytes += own;
+    }
+    if count > VARIABLES_MAX || bytes > VARIABLES_BYTES_MAX {
+        return invalid(format!(
+            "a session may have {VARIABLES_MAX} variables with {VARIABLES_BYTES_MAX} bytes \
+             together; these are {count} with {bytes}"
+        ));
+    }
+    let all = plain.chain(secrets);
+    let all = all.map(|(name, value)| (name.clone(), value.clone()));
+    Variables::new(all.collect())?;
+    Ok(())
+}
+
+fn invalid(message: String) -> Result<(), SessionError> {
+    Err(SessionError::Invalid { message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Secret, SessionLimits};
+
+    #[track_caller]
+    fn refused(new: &NewSession, why: &str) {
+        let error = all(new).unwrap_err();
+        assert!(matches!(error, SessionError::Invalid { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+
+    #[test]
+    fn labels_have_a_limit() {
+        let labelled = |count: usize, bytes: usize| NewSession {
+            labels: (0..count)
+                .map(|number| (format!("{number:02}"), "x".repeat(bytes)))
+                .collect(),
+            ..NewSession::default()
+        };
+        all(&labelled(16, 254)).unwrap();
+        refused(&labelled(17, 0), "these are 17");
+        refused(&labelled(16, 255), "with 4112");
+    }
+
+    #[test]
+    fn durations_are_neither_nothing_nor_endless() {
+        for wrong in [Duration::ZERO, Duration::MAX] {
+            let timed = NewSession {
+                no_change_timeout: Some(wrong),
+                ..NewSession::default()
+            };
+            refused(&timed, "`no_change_timeout`");
+            let limits = SessionLimits {
+                life_max: Some(wrong),
+                ..SessionLimits::default()
+            };
+            let limited = NewSession {
+                limits,
+                ..NewSession::default()
+            };
+            refused(&limited, "`life_max`");
+        }
+    }
+
+    #[test]
+    fn variables_have_a_limit_each_and_together() {
+        let with = |count: usize, bytes: usize| NewSession {
+            environment: (0..count)
+                .map(|number| (format!("V{number:03}"), "x".repeat(bytes)))
+                .collect(),
+            ..NewSession::default()
+        };
+        all(&with(8, VARIABLE_BYTES_MAX - 4)).unwrap();
+        refused(&with(1, VARIABLE_BYTES_MAX - 3), "the variable `V000`");
+        refused(&with(9, VARIABLE_BYTES_MAX - 4), "these are 9");
+        refused(&with(1001, 0), "these are 1001");
+        let secret = NewSession {
+            secrets: vec![("S".to_owned(), Secret("x".repeat(200_000)))],
+            ..NewSession::default()
+        };
+        refused(&secret, "the variable `S`");
+    }
+}
