@@ -1,6 +1,7 @@
 """Makes what the requests need, lets schemathesis ask, and ends what was made."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,8 @@ def main():
     schemathesis, url, key_file, *arguments = sys.argv[1:]
     key = Path(key_file).read_text().strip()
     server = Server(url, key)
+    # So that what was made is ended, too, when we are.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(schemathesis, server, key, arguments)
     finally:

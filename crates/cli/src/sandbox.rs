@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{runtime, time::timeout};
 use zareba_config::{Configuration, RuntimeKind, Settings};
+use zareba_protocol::ErrorClass;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
 
@@ -92,9 +93,17 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
 /// so it is said how.
 pub(crate) fn not_started(kind: RuntimeKind, error: &RuntimeError) -> Failure {
     let failure = failure(error);
-    match (kind, failure.exit()) {
-        (RuntimeKind::Native, Exit::Start) => {
+    match (kind, error) {
+        (RuntimeKind::Native, _) if failure.exit() == Exit::Start => {
             failure.hint("`--runtime cli` runs commands here, without any isolation")
+        }
+        (RuntimeKind::Docker, RuntimeError::Image { .. })
+            if error.class() == ErrorClass::NotFound =>
+        {
+            failure.hint("`docker pull` fetches it, and so does `--set docker.pull=missing`")
+        }
+        (RuntimeKind::Docker, RuntimeError::Invalid { .. }) => {
+            failure.hint("the settings in `[docker]` say otherwise, if you like: docs/docker.md")
         }
         _ => failure,
     }

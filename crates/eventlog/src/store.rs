@@ -41,7 +41,8 @@ pub enum Patience {
 pub enum Appended {
     /// It was written.
     New(Arc<Record>),
-    /// An entry with the same key was there already, this one; nothing was written.
+    /// An entry with the same key, or another observation of the same action, was there already,
+    /// this one; nothing was written.
     Before(Arc<Record>),
 }
 

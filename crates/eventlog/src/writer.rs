@@ -246,6 +246,11 @@ impl Imported {
 }
 
 impl Append {
+    /// The action that it is the observation of. An action has one.
+    pub(crate) fn answers(&self) -> Option<u64> {
+        self.cause.filter(|_| self.kind == EntryKind::Observation)
+    }
+
     /// The row and the record that it becomes behind a session's last.
     pub(crate) fn place(&self, sequence: u64, previous: Digest) -> Result<(Row, Record), String> {
         let time = crate::chain::now();

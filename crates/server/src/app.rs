@@ -84,8 +84,7 @@ impl App {
         principal: &Principal,
         session: &Session,
     ) -> Result<Arc<dyn Sandbox>, ApiError> {
-        let is_asleep = session.info().state == SessionState::Paused;
-        if is_asleep && !principal.may(Access::Session) {
+        if !may_enter(principal, session.info().state) {
             let message = format!("the session `{}` is paused", session.id());
             let hint = "resume it with a key of the scope `session`";
             return Err(ApiError::new(ErrorCode::Conflict, message).with_hint(hint));
@@ -121,5 +120,34 @@ impl App {
             () = tokio::time::sleep(patience.min(self.settings.limits.wait)) => {}
             () = drained => {}
         }
+    }
+}
+
+/// Whether a session may be used as it is, or woken for it.
+fn may_enter(principal: &Principal, state: SessionState) -> bool {
+    state != SessionState::Paused || principal.may(Access::Session)
+}
+
+#[cfg(test)]
+mod tests {
+    use zareba_api::{KeyQuota, KeyScope};
+    use zareba_session::Owner;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_may_only_read_wakes_nothing() {
+        let with = |scope| Principal {
+            key: "k".to_owned(),
+            owner: Owner("ann".to_owned()),
+            scope,
+            session: None,
+            quota: KeyQuota::default(),
+            expires: None,
+        };
+        assert!(may_enter(&with(KeyScope::Read), SessionState::Ready));
+        assert!(!may_enter(&with(KeyScope::Read), SessionState::Paused));
+        assert!(may_enter(&with(KeyScope::Session), SessionState::Paused));
+        assert!(may_enter(&with(KeyScope::Admin), SessionState::Paused));
     }
 }

@@ -158,16 +158,7 @@ impl Keys {
                 Err(error) => return Err(error),
             }
         }
-        let of_owner = valid.iter().filter(|key| key.owner == owner).count();
-        if of_owner >= OWNER_KEYS_MAX {
-            return Err(KeyError::TooMany {
-                limit: OWNER_KEYS_MAX,
-            });
-        }
-        if valid.len() >= KEYS_MAX {
-            return Err(KeyError::TooMany { limit: KEYS_MAX });
-        }
-        Ok(())
+        require_room(&valid, owner)
     }
 
     /// All keys, by name, without their secrets.
@@ -293,6 +284,16 @@ fn document(id: &str) -> DocumentName {
     }
 }
 
+fn require_room(valid: &[Key], owner: &str) -> Result<(), KeyError> {
+    let of_owner = valid.iter().filter(|key| key.owner == owner);
+    for (found, limit) in [(of_owner.count(), OWNER_KEYS_MAX), (valid.len(), KEYS_MAX)] {
+        if found >= limit {
+            return Err(KeyError::TooMany { limit });
+        }
+    }
+    Ok(())
+}
+
 fn check(new: &CreateKey) -> Result<(), KeyError> {
     let is_name = (1..=OWNER_LENGTH_MAX).contains(&new.owner.len())
         && new
@@ -311,4 +312,27 @@ fn check(new: &CreateKey) -> Result<(), KeyError> {
         return Err(KeyError::Invalid { message });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_owner_cannot_have_all_keys() {
+        let key = |owner: &str| Key {
+            id: String::new(),
+            owner: owner.to_owned(),
+            scope: KeyScope::Session,
+            session: None,
+            created: Timestamp::UNIX_EPOCH,
+            expires: None,
+            quota: KeyQuota::default(),
+        };
+        let mut keys = vec![key("ann"); OWNER_KEYS_MAX - 1];
+        assert!(require_room(&keys, "ann").is_ok());
+        keys.push(key("ann"));
+        assert!(require_room(&keys, "ann").is_err());
+        assert!(require_room(&keys, "ben").is_ok());
+    }
 }

@@ -36,8 +36,8 @@ use crate::{
 
 pub(crate) use connection::connect;
 pub(crate) use headers::Foreign;
-pub(crate) use shares::Shares;
 use shares::Sharer;
+pub(crate) use shares::Shares;
 
 /// Where shared ports are as paths.
 const PREVIEWS: &str = "/p/";

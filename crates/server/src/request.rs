@@ -68,12 +68,15 @@ impl<S: Sync> FromRequestParts<S> for Open {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let reserved = parts.extensions.get::<Reserved>().cloned();
-        reserved.map(Self).ok_or_else(ApiError::internal)
+        let place = reserved.ok_or_else(ApiError::internal)?;
+        Ok(Self { _place: place })
     }
 }
 
 /// A place among the requests that are open.
-pub(crate) struct Open(pub(crate) Reserved);
+pub(crate) struct Open {
+    _place: Reserved,
+}
 
 /// A JSON body of a known type, of which no part may be unknown.
 pub(crate) struct Json<T>(pub(crate) T);

@@ -58,7 +58,7 @@ pub struct TlsFiles {
 /// What clients may use up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections that are served at once.
+    /// Connections that are served at once. One owner may keep a quarter of them open.
     pub connections: usize,
     /// Connections of one address. `None` is 64 on an address that others can reach; where all
     /// come from this machine or through a proxy, one peer may have all of them.
@@ -67,7 +67,8 @@ pub struct Limits {
     pub json_bytes: usize,
     /// Bytes of an action's body: files are written by actions.
     pub action_bytes: usize,
-    /// Bytes of all large bodies together that are being read.
+    /// Bytes of all large bodies together that are being read or whose actions are not done. One
+    /// owner may have half of them.
     pub large_bodies_bytes: usize,
     /// How long a request may take that waits for nothing.
     pub request_timeout: Duration,

@@ -72,3 +72,35 @@ impl Tickets {
         (Instant::now() < ticket.expires).then_some(principal)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zareba_api::{KeyQuota, KeyScope};
+    use zareba_session::Owner;
+
+    use super::*;
+
+    fn principal(owner: &str, key: &str) -> Principal {
+        Principal {
+            key: key.to_owned(),
+            owner: Owner(owner.to_owned()),
+            scope: KeyScope::Session,
+            session: None,
+            quota: KeyQuota::default(),
+            expires: None,
+        }
+    }
+
+    #[test]
+    fn more_keys_give_an_owner_no_more_tickets() {
+        let tickets = Tickets::new(Duration::from_secs(60));
+        let session = SessionId::new("s").unwrap();
+        for number in 0..OWNER_TICKETS_MAX {
+            let ann = principal("ann", &format!("k{number}"));
+            assert!(tickets.issue(&ann, &session).is_some());
+        }
+        let more = principal("ann", "another");
+        assert_eq!(tickets.issue(&more, &session), None);
+        assert!(tickets.issue(&principal("ben", "k"), &session).is_some());
+    }
+}

@@ -106,8 +106,9 @@ impl From<Exhausted> for ApiError {
     fn from(exhausted: Exhausted) -> Self {
         match exhausted.used_by {
             Users::All => Self::overloaded(),
-            Users::Owner => Self::new(ErrorCode::TooManyRequests, exhausted.message)
-                .retry_after(exhausted.wait),
+            Users::Owner => {
+                Self::new(ErrorCode::TooManyRequests, exhausted.message).retry_after(exhausted.wait)
+            }
         }
     }
 }

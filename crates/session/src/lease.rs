@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -74,17 +74,20 @@ pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
 type Seen = BTreeMap<String, (u64, Instant)>;
 
 async fn look(common: &Arc<Common>, live: &Arc<Live>, seen: &mut Seen) -> Result<(), LogError> {
+    let mut servers = common.log.store().list(KIND).await?;
+    if !servers
+        .iter()
+        .any(|server| server.name.name == common.holder)
+    {
+        let_go(live);
+    }
     renew(common).await?;
-    let servers = common.log.store().list(KIND).await?;
+    servers.retain(|server| server.name.name != common.holder);
     let now = Instant::now();
     seen.retain(|name, _| servers.iter().any(|server| server.name.name == *name));
     for server in servers {
         let (holder, version) = (server.name.name, server.version);
-        let (known, since) = seen.entry(holder.clone()).or_insert((version, now));
-        if *known != version {
-            (*known, *since) = (version, now);
-        }
-        if holder == common.holder || now.duration_since(*since) < EXPIRES_AFTER {
+        if !is_silent(seen, &holder, version, now) {
             continue;
         }
         tracing::warn!(
@@ -101,6 +104,25 @@ async fn look(common: &Arc<Common>, live: &Arc<Live>, seen: &mut Seen) -> Result
     Ok(())
 }
 
+/// Whether a server has not written for too long.
+fn is_silent(seen: &mut Seen, holder: &str, version: u64, now: Instant) -> bool {
+    let (known, since) = seen.entry(holder.to_owned()).or_insert((version, now));
+    if *known != version {
+        (*known, *since) = (version, now);
+    }
+    now.duration_since(*since) >= EXPIRES_AFTER
+}
+
+/// Others have taken this server for gone, and its sessions over: they are theirs now.
+fn let_go(live: &Live) {
+    tracing::error!("this server was silent for too long, and others have taken its sessions over");
+    for session in live.all() {
+        session.elsewhere.store(true, Ordering::Relaxed);
+        live.withdraw(&session.id);
+        session.take_sandbox();
+    }
+}
+
 async fn renew(common: &Common) -> Result<(), LogError> {
     let store = common.log.store();
     let written = store.put(name(&common.holder), json!({}), Expected::Anything);
@@ -111,5 +133,30 @@ fn name(holder: &str) -> DocumentName {
     DocumentName {
         kind: KIND,
         name: holder.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_gone_when_its_version_stays_the_same_for_too_long() {
+        let mut seen = Seen::new();
+        let begun = Instant::now();
+        let mut silent = |version, seconds| {
+            is_silent(
+                &mut seen,
+                "a",
+                version,
+                begun + Duration::from_secs(seconds),
+            )
+        };
+        assert!(!silent(1, 0));
+        assert!(!silent(1, 19));
+        assert!(silent(1, 20));
+        assert!(!silent(2, 25), "it writes again");
+        assert!(!silent(2, 44));
+        assert!(silent(2, 45));
     }
 }

@@ -157,7 +157,7 @@ impl Conductor {
     }
 
     /// Fails once somebody wants it to end: nothing new may reach its sandbox then.
-    fn require_unclosed(&self, deed: &'static str) -> Result<(), SessionError> {
+    pub(crate) fn require_unclosed(&self, deed: &'static str) -> Result<(), SessionError> {
         self.require_here()?;
         if *self.closing.borrow() {
             return Err(SessionError::State {

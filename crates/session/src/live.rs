@@ -169,3 +169,34 @@ impl Drop for Live {
         self.changed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_failed_sessions_the_oldest_go() {
+        let live = Live::default();
+        let (one, other) = (Owner("one".to_owned()), Owner("other".to_owned()));
+        let id = |number: usize| SessionId::new(format!("s{number}")).unwrap();
+        for number in 0..FAILED_MAX {
+            assert_eq!(live.end(&id(number), &one, SessionState::Failed), []);
+        }
+        assert_eq!(live.end(&id(1000), &other, SessionState::Failed), []);
+        assert_eq!(live.end(&id(1001), &one, SessionState::Closed), []);
+        assert_eq!(live.end(&id(1002), &one, SessionState::Failed), [id(0)]);
+        live.recount(&id(0), &one, SessionState::Failed, None);
+        live.recount(
+            &id(5),
+            &one,
+            SessionState::Failed,
+            Some(SessionState::Closed),
+        );
+        let expected = [
+            (SessionState::Failed, FAILED_MAX),
+            (SessionState::Closed, 2),
+        ];
+        assert_eq!(live.counts(), BTreeMap::from(expected));
+        assert_eq!(live.end(&id(1003), &one, SessionState::Failed), []);
+    }
+}

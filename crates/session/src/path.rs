@@ -65,9 +65,11 @@ impl Conductor {
         origin: Origin,
         accepted: oneshot::Sender<Result<Accepted, SessionError>>,
     ) {
-        let _in_use = self.begin_use();
+        // Whoever comes while it is being closed is no user: closing waits until there is none.
+        let is_closing = *self.closing.borrow();
+        let _in_use = (!is_closing).then(|| self.begin_use());
         // Before any wait: those who wait hold their action in memory and count, too.
-        let place = self.places.try_acquire().ok();
+        let place = self.places.try_acquire().ok().filter(|_| !is_closing);
         let mut turn = None;
         let action = request.action.clone();
         let recorded = if place.is_some() {
@@ -75,7 +77,11 @@ impl Conductor {
             turn = self.turns.wait(&action).await;
             self.record_action(request, origin).await
         } else {
-            self.repeated(request).await
+            let refusal = match is_closing {
+                true => self.wrong_state("run actions"),
+                false => too_many(),
+            };
+            self.repeated(request, refusal).await
         };
         let (record, is_new) = match recorded {
             Ok(recorded) => recorded,
@@ -265,11 +271,15 @@ impl Conductor {
     }
 
     /// What a request without a place gets: the answer to one that was there before.
-    async fn repeated(&self, request: ActionRequest) -> Result<(Arc<Record>, bool), SessionError> {
+    async fn repeated(
+        &self,
+        request: ActionRequest,
+        refusal: SessionError,
+    ) -> Result<(Arc<Record>, bool), SessionError> {
         let ActionRequest { action, key } = request;
         match self.before(&action, key.as_ref()).await? {
             Some(before) => Ok((before, false)),
-            None => Err(too_many()),
+            None => Err(refusal),
         }
     }
 

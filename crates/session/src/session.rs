@@ -118,6 +118,7 @@ impl Session {
     /// # Errors
     /// When it has none, or that cannot be woken.
     pub async fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
+        self.conductor.require_unclosed("use its sandbox")?;
         let _in_use = self.conductor.begin_use();
         let (sandbox, _gate) = self.conductor.awake().await?;
         Ok(sandbox)

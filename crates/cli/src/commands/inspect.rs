@@ -1,5 +1,7 @@
 //! `zareba inspect`: what stands around a sandbox, and what it uses.
 
+mod container;
+
 use std::{fmt::Write as _, time::SystemTime};
 
 use serde_json::Value;
@@ -84,6 +86,9 @@ fn in_words(summary: &SandboxSummary, document: &Value) -> String {
         &format!("{} ago", age(lived.unwrap_or_default())),
     );
     for (name, what) in usage(document) {
+        row(name, &what);
+    }
+    for (name, what) in container::rows(document) {
         row(name, &what);
     }
     let Some(report) = document.get("enforcement") else {

@@ -56,7 +56,11 @@ fn flags_that_it_would_pass_over_are_refused() {
         let words = format!("`{}` is not for the runtime `docker`", flags[0]);
         assert!(told.stderr.contains(&words), "{}", told.stderr);
     }
-    let told = run(&place, &[STATIC, AWAY, "docker.image=a"], &["--network", "filtered"]);
+    let told = run(
+        &place,
+        &[STATIC, AWAY, "docker.image=a"],
+        &["--network", "filtered"],
+    );
     assert_eq!(told.code, Some(121), "{}", told.stderr);
 }
 

@@ -15,13 +15,13 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use crate::{
-    serving::Line,
-    support::{PATIENCE, Place},
-};
+use crate::{serving::Line, support::Place};
 
 /// How long a client waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long nothing may be done. Servers that share a database notice only after a while that one
+/// of them is gone.
+const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 /// How long one thing may take, with all refusals on the way.
 const STEP_MAX: Duration = Duration::from_secs(120);
 
@@ -147,7 +147,7 @@ impl Working {
         self.told.try_iter().for_each(drop);
         let start = Instant::now();
         loop {
-            let left = PATIENCE.saturating_sub(start.elapsed());
+            let left = STANDSTILL_MAX.saturating_sub(start.elapsed());
             let told = self.told.recv_timeout(left);
             let told = told.context("a client waits in vain, or has given up")?;
             if is_right(&told) {

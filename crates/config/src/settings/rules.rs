@@ -71,7 +71,7 @@ pub(super) fn processors(processors: &Processors) -> Result<(), Mismatch> {
 }
 
 /// Which networks there are is for the Engine to say.
-pub(super) fn network_name(name: &String) -> Result<(), Mismatch> {
+pub(super) fn network_name(name: &str) -> Result<(), Mismatch> {
     if name.is_empty() {
         return Err(Mismatch::rule(
             "must be `none`, `machine`, `internet`, `host` or the name of a network",

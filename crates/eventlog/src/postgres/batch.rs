@@ -1,7 +1,7 @@
 //! [`Batch`]: the records of a group, from finding their places to writing them in one statement.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -24,6 +24,10 @@ pub(super) struct Batch<'a> {
     tips: BTreeMap<SessionId, Tip>,
     /// Keys that this group has given away.
     keys: HashMap<(SessionId, String), Arc<Record>>,
+    /// Actions that have an observation, of those that the group answers.
+    answered: HashSet<(SessionId, u64)>,
+    /// And the observations among them that this group writes.
+    answers: HashMap<(SessionId, u64), Arc<Record>>,
     rows: Vec<(i64, Row)>,
     blobs: Vec<(i64, u64, Blob)>,
 }
@@ -67,6 +71,8 @@ impl<'a> Batch<'a> {
             options,
             tips: BTreeMap::new(),
             keys: HashMap::new(),
+            answered: HashSet::new(),
+            answers: HashMap::new(),
             rows: Vec::new(),
             blobs: Vec::new(),
         };
@@ -82,7 +88,32 @@ impl<'a> Batch<'a> {
             link.execute(statement, &[&missing]).await?;
             batch.lock(link, &missing).await?;
         }
+        batch.look_for_answers(link, deeds).await?;
         Ok(batch)
+    }
+
+    /// Asks once for all observations of the group whether their action has one.
+    async fn look_for_answers(&mut self, link: &Link, deeds: &[&mut Deed]) -> Result<(), Stop> {
+        let asked = deeds.iter().filter_map(|deed| match &**deed {
+            Deed::Append(append) => Some((append.session.as_str(), integer(append.answers()?))),
+            _ => None,
+        });
+        let (names, causes): (Vec<&str>, Vec<i64>) = asked.unzip();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let statement = "SELECT asked.name, asked.cause
+            FROM unnest($1::text[], $2::bigint[]) AS asked (name, cause)
+            JOIN zareba.sessions ON sessions.name = asked.name
+            JOIN zareba.events ON events.session = sessions.id
+                AND events.cause = asked.cause AND events.kind = 'observation'";
+        for row in link.query(statement, &[&names, &causes]).await? {
+            if let Ok(session) = SessionId::new(row.try_get::<_, String>(0)?) {
+                let cause = row.try_get::<_, i64>(1)?.unsigned_abs();
+                self.answered.insert((session, cause));
+            }
+        }
+        Ok(())
     }
 
     async fn lock(&mut self, link: &Link, names: &[&str]) -> Result<(), Stop> {
@@ -159,25 +190,49 @@ impl<'a> Batch<'a> {
             let name = (append.session.clone(), key.as_str().to_owned());
             self.keys.insert(name, Arc::clone(&record));
         }
+        if let Some(action) = append.answers() {
+            let name = (append.session.clone(), action);
+            self.answered.insert(name.clone());
+            self.answers.insert(name, Arc::clone(&record));
+        }
         self.push(row, &append.folded.blobs, record.digest);
         Ok(Ok(Done::Appended(Appended::New(record))))
     }
 
-    /// The record that has the entry's key already.
+    /// The record that has the entry's key already, or answers the same action.
     async fn before(
         &self,
         link: &Link,
         append: &Append,
     ) -> Result<Result<Option<Arc<Record>>, LogError>, Error> {
+        let session = &append.session;
         let Some(key) = &append.key else {
-            return Ok(Ok(None));
+            return self.answer_before(link, append).await;
         };
-        let (session, key) = (&append.session, key.as_str());
+        let key = key.as_str();
         if let Some(record) = self.keys.get(&(session.clone(), key.to_owned())) {
             return Ok(Ok(Some(Arc::clone(record))));
         }
         let values: Values<'_> = &[&session.as_str(), &key];
         let found = read::one(link, session, read::BY_KEY, values).await?;
+        Ok(found.map(|record| record.map(Arc::new)))
+    }
+
+    async fn answer_before(
+        &self,
+        link: &Link,
+        append: &Append,
+    ) -> Result<Result<Option<Arc<Record>>, LogError>, Error> {
+        let session = &append.session;
+        let is_answered = |action: &u64| self.answered.contains(&(session.clone(), *action));
+        let Some(action) = append.answers().filter(is_answered) else {
+            return Ok(Ok(None));
+        };
+        if let Some(record) = self.answers.get(&(session.clone(), action)) {
+            return Ok(Ok(Some(Arc::clone(record))));
+        }
+        let values: Values<'_> = &[&session.as_str(), &integer(action)];
+        let found = read::one(link, session, read::ANSWER, values).await?;
         Ok(found.map(|record| record.map(Arc::new)))
     }
 

@@ -7,7 +7,7 @@ use zareba_protocol::SessionId;
 
 use super::{read, remove};
 use crate::{
-    Appended, Digest, Document, DocumentName, Expected, LogError, Options,
+    Appended, Digest, Document, DocumentName, Expected, LogError, Options, Record,
     chain::{Row, now, origin, time_text},
     payload::{Blob, Stored},
     quota,
@@ -85,15 +85,13 @@ impl<'a> Step<'a> {
     }
 
     fn append(&mut self, append: &mut Append) -> Result<Result<Done, LogError>, Stop> {
-        if let Some(key) = &append.key {
-            match read::by_key(self.connection, &append.session, key)? {
-                Err(error) => return Ok(Err(error)),
-                Ok(Some(record)) => {
-                    let before = Appended::Before(Arc::new(record));
-                    return Ok(Ok(Done::Appended(before)));
-                }
-                Ok(None) => {}
+        match self.before(append)? {
+            Err(error) => return Ok(Err(error)),
+            Ok(Some(record)) => {
+                let before = Appended::Before(Arc::new(record));
+                return Ok(Ok(Done::Appended(before)));
             }
+            Ok(None) => {}
         }
         let tip = match self.tip(&append.session)? {
             Some(tip) => tip,
@@ -108,6 +106,16 @@ impl<'a> Step<'a> {
         append.attempt = Some((record.sequence, record.digest));
         self.insert(tip, &row, &append.folded.blobs, record.digest)?;
         Ok(Ok(Done::Appended(Appended::New(Arc::new(record)))))
+    }
+
+    /// The record that has the entry's key already, or answers the same action.
+    fn before(&self, append: &Append) -> rusqlite::Result<Result<Option<Record>, LogError>> {
+        let (connection, session) = (self.connection, &append.session);
+        match (&append.key, append.answers()) {
+            (Some(key), _) => read::by_key(connection, session, key),
+            (None, Some(action)) => read::answer(connection, session, action),
+            (None, None) => Ok(Ok(None)),
+        }
     }
 
     /// All of it or nothing: it is looked at whole before the first record is written.

@@ -108,7 +108,11 @@ pub(super) async fn by_name(
     let session = facade
         .session(&principal, &name.session(generation)?)
         .await?;
-    Ok(json_answer(&facade.describe(&session.info(), &principal, &base)))
+    Ok(json_answer(&facade.describe(
+        &session.info(),
+        &principal,
+        &base,
+    )))
 }
 
 pub(super) async fn by_id(

@@ -128,3 +128,36 @@ async fn a_key_makes_as_many_sessions_as_it_may() {
     api.start("two").await;
     provider.stop().await;
 }
+
+/// HS-8: the key of a session is as good as the key that it was given out for.
+#[tokio::test]
+async fn the_key_of_a_session_ends_with_the_key_behind_it() {
+    let provider = Provider::start(Kind::Cli).await;
+    let alice = Api::new(&provider, ALICE);
+    let started = alice.start("one").await;
+    let runtime = alice.runtime(&started);
+    assert_eq!(runtime.get("/alive").await.0, StatusCode::OK);
+    // Another key of the same owner has another one of its own.
+    let other = Api::new(&provider, "admin-key-alice");
+    let (_, listed) = other.get("/list").await;
+    let others = other.runtime(&listed["runtimes"][0]);
+    provider.keys.remove(ALICE);
+    assert_eq!(runtime.get("/alive").await.0, StatusCode::FORBIDDEN);
+    assert_eq!(others.get("/alive").await.0, StatusCode::OK);
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn actions_are_counted_whichever_key_is_shown() {
+    let provider = Provider::start(Kind::Cli).await;
+    let api = Api::new(&provider, "use-key-slow");
+    let started = api.start("one").await;
+    let runtime = api.runtime(&started);
+    let act = json!({ "action": "run", "args": { "command": "true" } });
+    assert_eq!(runtime.act(act.clone()).await.0, StatusCode::OK);
+    let refused = runtime.act(act).await.0;
+    assert_eq!(refused, StatusCode::TOO_MANY_REQUESTS);
+    // Only actions are.
+    assert_eq!(runtime.get("/alive").await.0, StatusCode::OK);
+    provider.stop().await;
+}

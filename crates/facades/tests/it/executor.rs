@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{ALICE, Api, Runtime, answer},
-    provider::{Kind, Provider},
+    provider::{BODIES_MAX, Kind, Provider},
 };
 
 async fn started(provider: &Provider) -> (Runtime, String) {
@@ -180,5 +180,59 @@ async fn a_hidden_command_that_cannot_run_is_answered_as_a_command() {
         "{refused}"
     );
     assert_eq!(refused["extras"]["metadata"]["exit_code"], -1);
+    provider.stop().await;
+}
+
+/// Lets the server go on until something is so, which must be soon.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let going_on = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, going_on).await.unwrap();
+}
+
+/// HS-12: what a body takes is taken before it is read.
+#[tokio::test]
+async fn bodies_that_do_not_end_are_bounded_together() {
+    use tokio::io::AsyncWriteExt as _;
+    let provider = Provider::start(Kind::Cli).await;
+    let (runtime, _) = started(&provider).await;
+    let url = runtime.url.strip_prefix("http://").unwrap();
+    let (host, path) = url.split_once('/').unwrap();
+    let head = format!(
+        "POST /{path}/execute_action HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {ALICE}\r\n\
+         Content-Type: application/json\r\nContent-Length: {BODIES_MAX}\r\n\r\n{{"
+    );
+    let mut unfinished = tokio::net::TcpStream::connect(host).await.unwrap();
+    unfinished.write_all(head.as_bytes()).await.unwrap();
+    until(|| provider.keys.body_bytes() != 0).await;
+    let act = json!({ "action": "run", "args": { "command": "true" } });
+    let refused = runtime.act(act.clone()).await.0;
+    assert_eq!(refused, StatusCode::TOO_MANY_REQUESTS);
+    drop(unfinished);
+    until(|| provider.keys.body_bytes() == 0).await;
+    assert_eq!(runtime.act(act).await.0, StatusCode::OK);
+    provider.stop().await;
+}
+
+/// HS-12: an action that its client does not wait for still counts.
+#[tokio::test]
+async fn an_action_counts_until_it_has_its_observation() {
+    let provider = Provider::start(Kind::Cli).await;
+    let (runtime, workspace) = started(&provider).await;
+    runtime.output("mkfifo valve").await;
+    let action = json!({ "action": "run", "args": { "command": "cat valve", "blocking": true } });
+    let body = json!({ "action": action });
+    let request = runtime.request(Method::POST, "/execute_action").json(&body);
+    let impatient = request.timeout(std::time::Duration::from_millis(500));
+    assert!(impatient.send().await.unwrap_err().is_timeout());
+    assert_ne!(provider.keys.body_bytes(), 0);
+    let valve = std::path::Path::new(&workspace).join("valve");
+    let opened = tokio::task::spawn_blocking(move || std::fs::write(valve, "go"));
+    opened.await.unwrap().unwrap();
+    until(|| provider.keys.body_bytes() == 0).await;
     provider.stop().await;
 }

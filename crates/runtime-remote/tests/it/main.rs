@@ -8,6 +8,7 @@
 )]
 
 #[path = "../../../facades/tests/it/provider.rs"]
+#[expect(dead_code, reason = "nobody takes a key away here")]
 mod provider;
 
 mod openhands;

@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{Runtime as _, RuntimeError, Sandbox};
+use zareba_runtime::{Runtime as _, RuntimeError};
 use zareba_wire::program::{
     ProgramConnection, ProgramEvent, ProgramExit, ProgramLine, ProgramRequest, ProgramSignal,
     ProgramStdin, StartFailure,

@@ -10,9 +10,7 @@ use http::{
     HeaderValue, StatusCode,
     header::{LOCATION, RETRY_AFTER},
 };
-use zareba_api::{
-    CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage,
-};
+use zareba_api::{CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage};
 use zareba_session::{Session, SessionError};
 
 use super::json;

@@ -148,7 +148,10 @@ fn require_room(
     let message = if of_session.count() >= SESSION_SHARES_MAX {
         format!("a session has at most {SESSION_SHARES_MAX} shared ports")
     } else if of_owner.count() >= OWNER_SHARES_MAX {
-        format!("`{}` has {OWNER_SHARES_MAX} shared ports, which is the limit", owner.0)
+        format!(
+            "`{}` has {OWNER_SHARES_MAX} shared ports, which is the limit",
+            owner.0
+        )
     } else if shares.len() >= SHARES_MAX {
         format!("the server has {SHARES_MAX} shared ports, which is the limit")
     } else {

@@ -15,6 +15,8 @@ fn request(operation: &Operation, session: &str) -> Request {
         .replace("{action}", "0")
         .replace("{digest}", &"0".repeat(64))
         .replace("{key}", "0000000000000000")
+        .replace("{port}", "8080")
+        .replace("{terminal}", "x")
         .replace("{*path}", "x");
     let path = match path.split_once('{') {
         // Parameters of operations that others add.

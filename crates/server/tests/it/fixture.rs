@@ -9,10 +9,17 @@ use zareba_eventlog::{Durability, EventLog};
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
-use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport};
+use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, openhands};
 use zareba_session::{AllowAll, Idle, Sessions, SessionsOptions};
 
 use crate::http::{Request, Response};
+
+/// What a server has beside its own routes.
+enum Extra {
+    Nothing,
+    Routes(Extension),
+    OpenHands,
+}
 
 /// A running server.
 pub(crate) struct Site {
@@ -32,13 +39,23 @@ impl Site {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerSettings)) -> Self {
-        Self::start_extended(change, None).await
+        Self::begin(change, Extra::Nothing).await
     }
 
     pub(crate) async fn start_extended(
         change: impl FnOnce(&mut ServerSettings),
         extension: Option<Extension>,
     ) -> Self {
+        let extra = extension.map_or(Extra::Nothing, Extra::Routes);
+        Self::begin(change, extra).await
+    }
+
+    /// A server that also speaks OpenHands' APIs.
+    pub(crate) async fn start_with_openhands(change: impl FnOnce(&mut ServerSettings)) -> Self {
+        Self::begin(change, Extra::OpenHands).await
+    }
+
+    async fn begin(change: impl FnOnce(&mut ServerSettings), extra: Extra) -> Self {
         let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
         let sessions = sessions_in(&state).await;
         let mut settings = ServerSettings::new(Listen::Tcp {
@@ -46,10 +63,16 @@ impl Site {
             transport: Transport::Plain,
         });
         change(&mut settings);
-        let mut server = Server::bind(settings, sessions.clone()).await.unwrap();
-        if let Some(extension) = extension {
-            server = server.with_extension(extension);
-        }
+        let server = Server::bind(settings, sessions.clone()).await.unwrap();
+        let server = match extra {
+            Extra::Nothing => server,
+            Extra::Routes(extension) => server.with_extension(extension),
+            Extra::OpenHands => {
+                let (authenticator, facade) = (server.authenticator(), Default::default());
+                let facade = openhands(&sessions, authenticator, facade).await;
+                server.with_extension(facade.unwrap())
+            }
+        };
         let address = server.local_address().unwrap();
         let admin = server.first_key().unwrap().secret.0.clone();
         let keys = server.keys().clone();

@@ -17,5 +17,6 @@ mod ports;
 mod programs;
 mod sessions;
 mod telemetry;
+mod tenants;
 mod terminals;
 mod tls;

@@ -228,7 +228,7 @@ async fn a_program_ends_with_the_key_that_started_it() {
     let program = json!({ "command": "echo ready; sleep 1000" });
     let mut program = Program::start_with(&site, secret, &session, program).await;
     program.until_shown("ready").await;
-    let id = created["id"].as_str().unwrap();
+    let id = created["key"]["id"].as_str().unwrap();
     site.delete(format!("/v1/keys/{id}")).await.expect(204);
     assert_eq!(program.next().await, None);
     site.stop().await;

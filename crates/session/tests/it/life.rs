@@ -4,7 +4,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_session::{NewSession, Owner, SessionError, SessionState, SessionsOptions};
 
-use crate::fixture::{Place, assert_all_answered, on, output, owner, request, run, statuses};
+use crate::fixture::{
+    Place, assert_all_answered, on, output, owner, records, request, run, statuses,
+};
 
 #[tokio::test]
 async fn statuses_are_recorded_in_the_order_in_which_they_were_told() {
@@ -137,6 +139,10 @@ async fn a_start_that_fails_says_why_and_leaves_nothing() {
         (SessionState::Failed, RuntimeStatus::Error)
     );
     assert!(info.message.contains("no-such-image"), "{}", info.message);
+    // HS-18: where this server keeps its things is nobody's business.
+    let told = format!("{} {:?}", info.message, records(&failed).await);
+    let home = place.path("").display().to_string();
+    assert!(!told.contains(home.trim_end_matches('/')), "{told}");
     assert!(failed.run(request(run("true"))).await.is_err());
     failed.close().await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);

@@ -1,13 +1,13 @@
 //! The handlers that move files: bodies go through as streams and are never held whole.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use axum::{
     body::Body,
     extract::{Query, Request, State},
     response::Response,
 };
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     ArchiveFormat, Download, TransferError, Upload, UploadTreatment,
+    files::FileFailure,
     multipart::{MultipartReader, PartHead, boundary_of},
 };
 
@@ -184,16 +185,41 @@ fn query_of<T: DeserializeOwned + Default>(uri: &Uri) -> T {
 }
 
 /// The original raises 400 and 404 where it also catches everything, so that the code ends up
-/// in the text of a 500. Clients know these texts.
+/// in the text of a 500. Clients know these texts; ours know a reason by its `code`.
 fn transfer_refusal(error: &TransferError) -> Refusal {
     match error {
         TransferError::Invalid { message } => Refusal::internal(format!("400: {message}")),
         TransferError::NotFound => Refusal::internal(format!("404: {error}")),
-        TransferError::BadArchive { message } => Refusal::internal(message.clone()),
+        TransferError::BadArchive { message } => coded(message, FileFailure::InvalidRequest),
         TransferError::Io { message, source } => {
             tracing::info!(error = %source, "a transfer failed");
-            Refusal::internal(message.clone())
+            coded(message, reason_of(source))
         }
+    }
+}
+
+fn coded(message: &str, reason: FileFailure) -> Refusal {
+    Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        document: json!({ "detail": message, "code": reason.code() }),
+    }
+}
+
+fn reason_of(error: &io::Error) -> FileFailure {
+    match error.kind() {
+        io::ErrorKind::NotFound => FileFailure::NotFound,
+        io::ErrorKind::PermissionDenied => FileFailure::Denied,
+        io::ErrorKind::IsADirectory => FileFailure::IsDirectory,
+        io::ErrorKind::NotADirectory => FileFailure::NotDirectory,
+        io::ErrorKind::AlreadyExists => FileFailure::Exists,
+        io::ErrorKind::DirectoryNotEmpty => FileFailure::NotEmpty,
+        io::ErrorKind::ReadOnlyFilesystem => FileFailure::ReadOnly,
+        io::ErrorKind::StorageFull => FileFailure::NoSpace,
+        io::ErrorKind::QuotaExceeded => FileFailure::Quota,
+        io::ErrorKind::InvalidFilename => FileFailure::NameTooLong,
+        // The only thing that a path can hold and no system call takes is a NUL byte.
+        io::ErrorKind::InvalidInput => FileFailure::InvalidPath,
+        _ => FileFailure::Internal,
     }
 }
 

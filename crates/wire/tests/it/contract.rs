@@ -288,7 +288,10 @@ async fn uploads_that_cannot_be_stored_are_refused_and_the_connection_survives()
         .key(KEY)
         .file("n", &[b'x'; 300_000]);
     let answer = ask.of(&server.endpoint).await;
-    let expected = json!({"detail": "[Errno 20] Not a directory: '/file/n'"});
+    let expected = json!({
+        "detail": "[Errno 20] Not a directory: '/file/n'",
+        "code": "not_a_directory",
+    });
     assert_eq!((answer.status, answer.json()), (500, expected));
 
     let missing =

@@ -19,23 +19,25 @@ pub(super) struct Difference {
 /// Compares what stays the same when a thing is done twice; numbers, times and names of processes
 /// do not, and are left out.
 pub(super) fn compare(recorded: &Value, now: &Value) -> Option<Difference> {
-    let fields: [(&'static str, fn(&Value) -> Value); 3] = [
-        ("observation", |event| event["observation"].clone()),
-        ("exit code", |event| {
-            event["extras"]["metadata"]["exit_code"].clone()
-        }),
-        ("content", |event| {
-            let content = event["content"].as_str().unwrap_or_default();
-            Value::from(content.trim_end())
-        }),
+    let content = |event: &Value| {
+        let content = event["content"].as_str().unwrap_or_default();
+        Value::from(content.trim_end())
+    };
+    let code = |event: &Value| event["extras"]["metadata"]["exit_code"].clone();
+    let kind = |event: &Value| event["observation"].clone();
+    let fields = [
+        ("observation", kind(recorded), kind(now)),
+        ("exit code", code(recorded), code(now)),
+        ("content", content(recorded), content(now)),
     ];
-    fields.into_iter().find_map(|(field, read)| {
-        let (recorded, now) = (read(recorded), read(now));
-        (recorded != now).then_some(Difference {
-            field,
-            recorded,
-            now,
-        })
+    let mut differences = fields
+        .into_iter()
+        .filter(|(_, recorded, now)| recorded != now);
+    let (field, recorded, now) = differences.next()?;
+    Some(Difference {
+        field,
+        recorded,
+        now,
     })
 }
 

@@ -172,7 +172,7 @@ async fn el_7_connections_that_break_at_any_moment_make_no_duplicates() {
             tokio::spawn(async move {
                 let mut acknowledged = Vec::new();
                 for n in 0..60 {
-                    let entry = observation(0, json!({ "writer": writer, "n": n }));
+                    let entry = observation(writer * 1000 + n, json!({ "writer": writer, "n": n }));
                     let outcome = log.store().append(session("s"), entry, Patience::Kept);
                     match outcome.await.unwrap() {
                         Appended::New(record) => acknowledged.push(record),

@@ -1,7 +1,7 @@
 //! Small named values.
 
 use serde_json::json;
-use zareba_eventlog::{EventLog, Expected, LogError};
+use zareba_eventlog::{EventLog, Expected, LogError, Selection};
 
 use crate::support::*;
 
@@ -67,4 +67,36 @@ pub(crate) async fn of_many_writers_with_the_same_expectation_one_wins(log: &Eve
     assert_eq!(won.len(), 1);
     let found = log.store().get(document("a")).await.unwrap();
     assert_eq!(found, won.pop());
+}
+
+pub(crate) async fn documents_are_chosen_by_a_text_and_come_in_pages(log: &EventLog) {
+    let store = log.store();
+    for (name, value) in [
+        ("a", json!({ "owner": "x", "note": "a\0b\\u0000" })),
+        ("B", json!({ "owner": "y" })),
+        ("c", json!({ "owner": "x" })),
+        ("d", json!({ "owner": 7 })),
+        ("e", json!({ "removed": true })),
+        ("f", json!({ "owner": "x" })),
+    ] {
+        let put = store.put(document(name), value, Expected::Absent);
+        put.await.unwrap();
+    }
+    let names = async |text: Option<&str>, after: Option<&str>, limit: usize| {
+        let selection = Selection {
+            kind: "test",
+            field: "owner",
+            text: text.map(str::to_owned),
+            after: after.map(str::to_owned),
+            limit,
+        };
+        let found = store.select(selection).await.unwrap();
+        let names = found.into_iter().map(|document| document.name.name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(None, None, 10).await, "B a c f");
+    assert_eq!(names(Some("x"), None, 10).await, "a c f");
+    assert_eq!(names(Some("x"), Some("a"), 1).await, "c");
+    assert_eq!(names(Some("x"), Some("f"), 1).await, "");
+    assert_eq!(names(Some("z"), None, 1).await, "");
 }

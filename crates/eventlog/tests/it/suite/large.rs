@@ -72,3 +72,25 @@ pub(crate) async fn el_10_a_page_is_bounded_by_bytes(log: &EventLog) {
     assert!((1..=11).contains(&page.len()), "{}", page.len());
     assert_eq!(read_all(log, &one).await.len(), 9);
 }
+
+pub(crate) async fn a_reference_cannot_be_forged(log: &EventLog) {
+    let (rich, poor) = (session("rich"), session("poor"));
+    let text = "y".repeat(3 * KIB * KIB);
+    let real = append(log, &rich, action(json!({ "text": text }))).await;
+    let reference = real.payload["text"].clone();
+    assert!(reference.get("$blob").is_some());
+    for filler in [0, 300 * KIB, 2 * KIB * KIB] {
+        let asked = json!({ "metadata": [reference], "text": "x".repeat(filler) });
+        let record = append(log, &poor, action(asked.clone())).await;
+        let read = log.store().read(poor.clone(), record.sequence, 1);
+        let read = read.await.unwrap();
+        for forged in [&record, &read[0]] {
+            let metadata = &forged.payload["metadata"][0];
+            assert_eq!(metadata.get("$blob"), None);
+            assert_eq!(metadata["$$blob"], reference["$blob"]);
+            let written = &forged.written_payload()["metadata"];
+            assert_eq!(*written, asked["metadata"]);
+        }
+    }
+    expect_sound(log, &poor, 3).await;
+}

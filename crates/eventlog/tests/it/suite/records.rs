@@ -1,7 +1,7 @@
 //! Single records and what is asked about them.
 
 use serde_json::json;
-use zareba_eventlog::{Digest, EntryKind, EventLog, LogError, Patience};
+use zareba_eventlog::{Appended, Digest, EntryKind, EventLog, LogError, Patience};
 
 use crate::support::*;
 
@@ -109,7 +109,7 @@ pub(crate) async fn el_8_a_quota_stops_actions_before_observations(log: &EventLo
     append(log, &chatty, observation(0, json!({ "text": text }))).await;
     append(log, &quiet, action(json!({ "text": text }))).await;
     let mut observed = 1;
-    while try_append(log, &chatty, observation(0, json!({ "text": text })))
+    while try_append(log, &chatty, observation(observed, json!({ "text": text })))
         .await
         .is_ok()
     {
@@ -148,7 +148,34 @@ pub(crate) async fn strange_texts_come_back(log: &EventLog) {
         "number": -0.1, "large": u64::MAX, "$blob": "no reference", "nested": [[{}]],
     });
     let record = append(log, &session, action(payload.clone())).await;
-    assert_eq!(record.payload, object(payload));
+    assert_eq!(record.written_payload(), object(payload));
     assert_eq!(read_all(log, &session).await, [record]);
     expect_sound(log, &session, 1).await;
+}
+
+pub(crate) async fn an_action_has_one_observation(log: &EventLog) {
+    let session = session("s");
+    let asked = append(log, &session, action(json!({}))).await;
+    let answer = |n: u64| {
+        try_append(
+            log,
+            &session,
+            observation(asked.sequence, json!({ "n": n })),
+        )
+    };
+    let answers = tokio::join!(answer(0), answer(1), answer(2), answer(3));
+    let answers = [answers.0, answers.1, answers.2, answers.3];
+    let mut first = None;
+    for answer in answers {
+        let record = match answer.unwrap() {
+            Appended::New(record) => {
+                assert!(first.is_none(), "two were written");
+                record
+            }
+            Appended::Before(record) => record,
+        };
+        assert_eq!(*first.get_or_insert(record.clone()), record);
+    }
+    assert!(matches!(answer(9).await.unwrap(), Appended::Before(_)));
+    expect_sound(log, &session, 2).await;
 }

@@ -91,6 +91,17 @@ pub(crate) async fn removal_and_close_end_subscriptions(log: &EventLog) {
     outcome(1).await;
 }
 
+pub(crate) async fn sn_4_a_subscription_does_not_read_on_in_another_log_of_the_same_name(
+    log: &EventLog,
+) {
+    let mut stalled = waiting_for_more(log, "s").await;
+    append_some(log, &session("s"), 2).await;
+    log.store().remove(session("s")).await.unwrap();
+    append_some(log, &session("s"), 3).await;
+    let outcome = stalled.next().await;
+    assert!(matches!(outcome, Err(LogError::Closed)), "{outcome:?}");
+}
+
 /// A subscription that has seen all there is.
 async fn waiting_for_more(log: &EventLog, name: &str) -> Subscription {
     append_some(log, &session(name), 1).await;
