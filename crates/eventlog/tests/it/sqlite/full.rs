@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::Write,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -80,7 +81,10 @@ fn new(appended: Appended) -> std::sync::Arc<Record> {
 }
 
 async fn append_kept(log: &EventLog, bytes: usize) -> Result<Appended, LogError> {
-    let entry = observation(0, json!({ "content": "x".repeat(bytes) }));
+    // An action has one observation, so that each is of another.
+    static ACTION: AtomicU64 = AtomicU64::new(0);
+    let action = ACTION.fetch_add(1, Ordering::Relaxed);
+    let entry = observation(action, json!({ "content": "x".repeat(bytes) }));
     log.store()
         .append(session("s"), entry, Patience::Kept)
         .await

@@ -78,7 +78,7 @@ fn run_with_failing_syncs(path: &Path, which: &str) -> String {
 async fn append_all(path: &Path) {
     let log = EventLog::open_file(path, Durability::Disk).await.unwrap();
     for n in 0..RECORDS {
-        let entry = observation(0, json!({ "n": n }));
+        let entry = observation(n, json!({ "n": n }));
         match log
             .store()
             .append(session("s"), entry, Patience::Kept)
