@@ -32,12 +32,15 @@ NOT_USED = {
     # Terminals are for people.
     "CreateTerminal", "Terminal", "TerminalExit", "TerminalNotice",
     "TerminalPage", "WindowSize",
+    # Programs with streams of their own are for the command line.
+    "StartProgram", "ProgramTerminal",
     "Action", "Observation",
 }  # fmt: skip
 OPERATIONS_NOT_USED = {
     "ready", "openapi", "metrics", "events_socket",
     "create_key", "list_keys", "delete_key", "create_session_key", "create_ticket",
     "open_terminal", "list_terminals", "get_terminal", "close_terminal", "terminal_socket",
+    "start_program", "connect_port",
 }  # fmt: skip
 ONLY_STREAMED = {"FileChange", "ChangeKind"}
 """What comes as server-sent events, whose form the document does not tell."""
