@@ -172,8 +172,15 @@ impl Runtime for CliRuntime {
     reason = "the prefix and hexadecimal digits are all allowed"
 )]
 pub(crate) fn new_id(prefix: &str) -> SandboxId {
-    let number = rand::random::<u128>();
-    SandboxId::new(format!("{prefix}-{number:032x}")).expect("a name of the right form")
+    // Short, because it stands in the path of a socket: 128 bits in 26 letters and digits.
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut number = rand::random::<u128>();
+    let mut name = format!("{prefix}-");
+    for _ in 0..26 {
+        name.push(char::from(DIGITS[(number % 32) as usize]));
+        number /= 32;
+    }
+    SandboxId::new(name).expect("a name of the right form")
 }
 
 /// Tells that there will be no sandbox.
