@@ -8,7 +8,7 @@ use std::{
 
 use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSummaryStateEnum};
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses};
+use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, life};
 
 use crate::{
     EngineError, Lifetime,
@@ -19,7 +19,6 @@ use crate::{
     engine::Engine,
     keep::{Charge, Fate, keep},
     kernel::Wanted,
-    life,
     make::cannot_start,
     record::Record,
     remains::Remains,

@@ -6,14 +6,13 @@ use std::sync::{
 };
 
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::Statuses;
+use zareba_runtime::{
+    Statuses,
+    life::{Farewell, Keeper},
+};
 
 use crate::{
-    EngineError, ExitReason, Lifetime,
-    ending::Condition,
-    life::{Farewell, Keeper},
-    record::Record,
-    remains::Remains,
+    EngineError, ExitReason, Lifetime, ending::Condition, record::Record, remains::Remains,
     watcher::Notice,
 };
 

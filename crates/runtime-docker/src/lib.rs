@@ -42,7 +42,6 @@ mod watcher;
 mod copy;
 mod directory;
 mod keep;
-mod life;
 mod record;
 mod remains;
 

@@ -12,7 +12,7 @@ use std::{
 
 use bollard::models::{NetworkCreateRequest, VolumeCreateRequest};
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses};
+use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses, life};
 
 use crate::{
     EngineError, EngineFault, Lifetime, NetworkChoice, Reach,
@@ -23,7 +23,6 @@ use crate::{
     image,
     keep::{Charge, Fate, keep},
     kernel::Wanted,
-    life,
     plan::{MountedSource, Plan, container_name, invalid, own_network},
     ports::{self, PortError},
     program::StaticProgram,

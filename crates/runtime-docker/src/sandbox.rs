@@ -15,7 +15,9 @@ use zareba_protocol::{
     Action, ActionEvent, ErrorClass, LimitHit, LimitKind, Observation, ObservationEvent,
     ObservationKind, RunCommand, RuntimeStatus,
 };
-use zareba_runtime::{Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables};
+use zareba_runtime::{
+    Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables, life::Life,
+};
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
@@ -29,7 +31,6 @@ use crate::{
     engine::{Engine, ImageFound},
     keep::Fate,
     kernel::Held,
-    life::Life,
     monitor,
     record::Record,
     watcher::Happened,

@@ -12,13 +12,13 @@ use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
     Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, Statuses,
     Support, Variables,
+    life::{self, Keeper},
 };
 use zareba_wire::BoxFuture;
 
 use crate::{
     NativeOptions,
     directory::{DirectoryError, RunDirectory},
-    life::{self, Keeper},
     link::Link,
     members::MARK,
     notice,

@@ -17,7 +17,6 @@ mod local;
 mod native;
 
 mod copy;
-mod life;
 mod link;
 mod notes;
 mod notice;

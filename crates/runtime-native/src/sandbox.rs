@@ -17,6 +17,7 @@ use zareba_protocol::{
 };
 use zareba_runtime::{
     Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
+    life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -26,7 +27,6 @@ use zareba_wire::{
 
 use crate::{
     VariableStore, copy,
-    life::Life,
     link::{Link, LinkError},
     native::{Enclosure, PauseError, VisitError},
 };

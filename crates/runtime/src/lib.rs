@@ -8,6 +8,7 @@
 
 mod error;
 mod files;
+pub mod life;
 mod sandbox;
 mod spec;
 mod status;

@@ -3,13 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses};
+use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, life};
 
 use super::launch::{Fate, cannot_start, keep, link_to};
 use crate::{
     VariableStore,
     directory::RunDirectory,
-    life,
     link::Link,
     native::{self, Enclosure},
     process::ServerProcess,

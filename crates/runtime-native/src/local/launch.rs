@@ -11,7 +11,10 @@ use std::{
 
 use zareba_image::{ImageError, ImageStore};
 use zareba_protocol::{ErrorClass, RuntimeStatus};
-use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses, Variables};
+use zareba_runtime::{
+    RuntimeError, SandboxId, SandboxSpec, Statuses, Variables,
+    life::{self, Farewell, Keeper, Life},
+};
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
 use super::NAME;
@@ -19,7 +22,6 @@ use crate::{
     LocalOptions, NativeOptions, ServerLifetime, Walls,
     cli::new_id,
     directory::{DirectoryError, RunDirectory},
-    life::{self, Farewell, Keeper, Life},
     link::Link,
     native::{self, Enclosure},
     notice,

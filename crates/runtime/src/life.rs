@@ -25,7 +25,7 @@ enum Wish {
 
 /// How a sandbox's task was let go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Farewell {
+pub enum Farewell {
     /// End everything.
     Close,
     /// Nobody is left here, and it shall go on.
@@ -34,7 +34,7 @@ pub(crate) enum Farewell {
 
 /// The handle's side.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub struct Life {
     wish: watch::Sender<Wish>,
     /// Reaches its end when the task has.
     gone: watch::Receiver<()>,
@@ -43,7 +43,7 @@ pub(crate) struct Life {
 
 /// The task's side.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     wish: watch::Receiver<Wish>,
     gate: Arc<RwLock<()>>,
     /// Dropped last.
@@ -52,10 +52,10 @@ pub(crate) struct Keeper {
 
 /// The sandbox is closed, or being closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 /// Both sides of a new life.
-pub(crate) fn begin() -> (Life, Keeper) {
+pub fn begin() -> (Life, Keeper) {
     let (wish, wishes) = watch::channel(Wish::Run);
     let (alive, gone) = watch::channel(());
     let gate = Arc::default();
@@ -74,7 +74,7 @@ pub(crate) fn begin() -> (Life, Keeper) {
 
 impl Life {
     /// From now on dropping the handle leaves the sandbox running.
-    pub(crate) fn outlive(&self) {
+    pub fn outlive(&self) {
         self.wish.send_if_modified(|wish| {
             let changes = *wish == Wish::Run;
             if changes {
@@ -85,7 +85,7 @@ impl Life {
     }
 
     /// Ends the sandbox and returns when nothing of it is left.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         self.wish.send_replace(Wish::Close);
         let mut gone = self.gone.clone();
         while gone.changed().await.is_ok() {}
@@ -94,7 +94,10 @@ impl Life {
     /// Does work inside the sandbox, in a task of its own: whoever closes waits for the work to
     /// have been stopped, and cannot wait for a caller who does not poll. Dropping the future
     /// stops the work.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, Closed>
+    ///
+    /// # Errors
+    /// When the sandbox is closed, or is while the work is under way.
+    pub async fn run<T, F>(&self, work: F) -> Result<T, Closed>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -123,7 +126,7 @@ impl Life {
 
 impl Keeper {
     /// Waits until the sandbox is to be closed or left.
-    pub(crate) async fn farewell(&mut self) -> Farewell {
+    pub async fn farewell(&mut self) -> Farewell {
         while *self.wish.borrow_and_update() != Wish::Close {
             if self.wish.changed().await.is_err() {
                 // The handle is gone; what it wished last holds.
@@ -138,7 +141,7 @@ impl Keeper {
 
     /// Waits until no work is under way inside; none begins any more. To be called when the
     /// sandbox is being closed, which stops all work.
-    pub(crate) async fn emptied(&self) {
+    pub async fn emptied(&self) {
         drop(self.gate.write().await);
     }
 }
