@@ -6,8 +6,20 @@ use zareba_eventlog::{Digest, EventLog, LogError};
 /// Parts of one event that are put back; an event has a handful.
 const PARTS_MAX: usize = 256;
 
-/// Puts every part back that the log has replaced by a reference.
+/// What they may have together: no event that the log takes is larger.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Puts every part back that the log has replaced by a reference. What would make the event larger
+/// than the log takes one stays as its beginning.
 pub(super) async fn put_back(log: &EventLog, payload: &mut Value) -> Result<(), LogError> {
+    put_back_within(BYTES_MAX, log, payload).await
+}
+
+async fn put_back_within(
+    mut left: usize,
+    log: &EventLog,
+    payload: &mut Value,
+) -> Result<(), LogError> {
     for _ in 0..PARTS_MAX {
         let Some(reference) = find(payload) else {
             return Ok(());
@@ -16,13 +28,15 @@ pub(super) async fn put_back(log: &EventLog, payload: &mut Value) -> Result<(), 
             Some(digest) => log.store().blob(digest).await?,
             None => None,
         };
+        let part = part.filter(|part| part.len() <= left);
+        left -= part.as_ref().map_or(0, |part| part.len());
         let form = reference.get("form").and_then(Value::as_str);
         let whole = match (part, form) {
             (Some(part), Some("json")) => serde_json::from_slice(&part).ok(),
             (Some(part), _) => Some(String::from_utf8_lossy(&part).into()),
             (None, _) => None,
         };
-        // What is gone is shown by its beginning, as the reference does.
+        // What is gone or too large is shown by its beginning, as the reference does.
         let whole = whole.unwrap_or_else(|| reference.get("head").cloned().unwrap_or_default());
         *reference = whole;
     }
@@ -48,21 +62,52 @@ fn digest_of(value: &Value) -> Option<Digest> {
             .iter()
             .all(|key| fields.contains_key(*key));
     let text = fields.get("$blob").filter(|_| is_reference)?.as_str()?;
-    let mut digest = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, place) in digest.iter_mut().zip(0..) {
-        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
-    }
-    Some(Digest(digest))
+    Digest::from_hex(text)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use zareba_eventlog::{Durability, Entry, EntryKind, Patience};
+    use zareba_session::SessionId;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_put_back_has_a_bound() {
+        const PART: usize = 2 * 1024 * 1024;
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log").join("events.db");
+        let log = EventLog::open_file(&path, Durability::Process)
+            .await
+            .unwrap();
+        let session = SessionId::new("s").unwrap();
+        let Value::Object(payload) = json!({ "a": "x".repeat(PART), "b": "y".repeat(PART) }) else {
+            unreachable!("it is an object");
+        };
+        let entry = Entry {
+            kind: EntryKind::Note,
+            cause: None,
+            key: None,
+            payload,
+        };
+        let store = log.store();
+        store
+            .append(session.clone(), entry, Patience::None)
+            .await
+            .unwrap();
+        let read = store.read(session, 0, 1).await.unwrap();
+        let folded = Value::Object(read[0].payload.clone());
+        let sizes = async |budget| {
+            let mut payload = folded.clone();
+            put_back_within(budget, &log, &mut payload).await.unwrap();
+            ["a", "b"].map(|name| payload[name].as_str().unwrap().len() == PART)
+        };
+        assert_eq!(sizes(BYTES_MAX).await, [true, true]);
+        assert_eq!(sizes(PART + 1).await, [true, false]);
+        assert_eq!(sizes(0).await, [false, false]);
+        log.store().close().await.unwrap();
+    }
 
     #[test]
     fn only_what_has_the_form_of_a_reference_is_one() {
