@@ -244,8 +244,6 @@ fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError
         .stdout(Stdio::piped())
         // Keys pressed at our terminal are not meant for it.
         .process_group(0)
-        // It must not keep the place busy where we happened to be started.
-        .current_dir("/")
         .env_clear();
     Ok(command)
 }
@@ -254,6 +252,8 @@ fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError
 fn execute(command: &mut Command, order: &Order<'_>, socket: &Path) -> Result<(), UserError> {
     let user = User::current()?;
     command
+        // It must not keep the place busy where we happened to be started.
+        .current_dir("/")
         .arg("executor")
         .arg("--unix")
         .arg(socket)
@@ -273,7 +273,9 @@ fn execute(command: &mut Command, order: &Order<'_>, socket: &Path) -> Result<()
     Ok(())
 }
 
-/// A supervisor, which starts the executor in a sandbox.
+/// A supervisor, which starts the executor in a sandbox. It leaves the place where we happened to
+/// be started by itself: to be told where to go, a child of a static program would have to be a
+/// copy of it first, and servers are large.
 fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &Path) {
     let mode = match walls.workspace {
         WorkspaceMode::CopyOnWrite => "copy-on-write",

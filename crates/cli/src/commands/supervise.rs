@@ -19,6 +19,7 @@ use crate::{
 /// Keeps a sandbox until it ends or nobody wants it any more.
 pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Result<Exit, Failure> {
     zareba_confine::close_inherited().or_fail(Exit::Start, "cannot close what was left open")?;
+    std::env::set_current_dir("/").or_fail(Exit::Start, "cannot leave the current directory")?;
     let key = context
         .environment
         .get("SESSION_API_KEY")
