@@ -2,6 +2,7 @@
 
 mod bash;
 mod echo;
+mod engine;
 mod group;
 mod http;
 mod replace;
@@ -10,6 +11,7 @@ mod terminal;
 
 pub(crate) use bash::{Bash, BashStart, RcFile};
 pub(crate) use echo::Echo;
+pub(crate) use engine::BareEngine;
 pub(crate) use group::Group;
 pub(crate) use http::FileServer;
 pub(crate) use replace::Replace;

@@ -1,7 +1,9 @@
 //! The measurements, in the order of the table.
 
 mod beside;
+mod camel;
 mod commands;
+mod docker;
 mod files;
 mod memory;
 mod native;
@@ -10,6 +12,7 @@ mod program;
 mod server;
 mod shells;
 mod start;
+mod tools;
 
 use crate::{setting::Setting, table::Row};
 
@@ -32,9 +35,14 @@ pub(crate) const MEASUREMENTS: &[(&str, Measure)] = &[
     ("native-exec", native::exec::measure),
     ("native-pause", native::pause::measure),
     ("native-destroy", native::destroy::measure),
+    ("docker-create", docker::create::measure),
+    ("docker-exec", docker::exec::measure),
+    ("docker-warm", docker::warm::measure),
     ("server-true", server::commands::measure),
     ("log-events", server::events::measure),
     ("server-sessions", server::sessions::measure),
+    ("tools", tools::measure),
+    ("camel", camel::measure),
 ];
 
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -10,9 +10,10 @@ use tokio::task::JoinSet;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ObservationKind, RunCommand};
 use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
 use zareba_runtime_native::{
-    DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable, ServerLifetime,
-    SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+    CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
+    ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
 };
 
 use crate::executor::Program;
@@ -55,15 +56,38 @@ impl Sandboxes<LocalRuntime> {
     }
 }
 
+impl Sandboxes<CliRuntime> {
+    /// In this very process.
+    pub(crate) fn in_this_process(program: &Program) -> anyhow::Result<Self> {
+        Self::new(program, |options, _| CliRuntime::new(options))
+    }
+}
+
+impl Sandboxes<DockerRuntime> {
+    /// In containers of an Engine with this image, as hard as they are by default.
+    pub(crate) fn in_containers(
+        program: &Program,
+        engine: EngineAddress,
+        image: &str,
+        warm: usize,
+    ) -> anyhow::Result<Self> {
+        let state = state_in(program)?;
+        let (place, binary) = (state.path().to_owned(), program.binary.clone());
+        let mut options = DockerOptions::hardened(engine, place, binary);
+        options.image = Some(image.to_owned());
+        options.warm.sandboxes = warm;
+        options.warm.no_change_timeout = SILENCE;
+        let runtime = DockerRuntime::new(options).context("cannot use the runtime `docker`")?;
+        Self::with(runtime, state)
+    }
+}
+
 impl<R: Runtime + 'static> Sandboxes<R> {
     fn new(
         program: &Program,
         make: impl FnOnce(NativeOptions, LocalOptions) -> R,
     ) -> anyhow::Result<Self> {
-        // Short, because the path of a Unix socket is limited.
-        let state = tempfile::Builder::new()
-            .prefix("s")
-            .tempdir_in(&program.scratch)?;
+        let state = state_in(program)?;
         let options = NativeOptions {
             state_dir: state.path().to_owned(),
             images: state.path().join("images"),
@@ -79,8 +103,12 @@ impl<R: Runtime + 'static> Sandboxes<R> {
             warm_no_change_timeout: SILENCE,
             lifetime: ServerLifetime::WithUs,
         };
+        Self::with(make(options, local), state)
+    }
+
+    fn with(runtime: R, state: TempDir) -> anyhow::Result<Self> {
         Ok(Self {
-            runtime: Arc::new(make(options, local)),
+            runtime: Arc::new(runtime),
             threads: tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .build()?,
@@ -159,6 +187,13 @@ impl<R: Runtime + 'static> Sandboxes<R> {
         }
         Ok(())
     }
+}
+
+/// Short, because the path of a Unix socket is limited.
+fn state_in(program: &Program) -> anyhow::Result<TempDir> {
+    Ok(tempfile::Builder::new()
+        .prefix("s")
+        .tempdir_in(&program.scratch)?)
 }
 
 async fn create(runtime: &impl Runtime) -> anyhow::Result<Arc<dyn Sandbox>> {

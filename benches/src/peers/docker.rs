@@ -27,6 +27,11 @@ impl DockerImage {
         import(scratch).map_err(|error| format!("no image to run: {error:#}"))
     }
 
+    /// What the Engine calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `echo hi` in a new container that goes when it has ended.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("docker");
@@ -45,11 +50,14 @@ impl Drop for DockerImage {
 
 fn import(scratch: &Path) -> anyhow::Result<DockerImage> {
     let busybox = find("busybox").context("install busybox (Debian: busybox-static)")?;
-    let (root, archive) = (scratch.join("image"), scratch.join("image.tar"));
+    let place = tempfile::tempdir_in(scratch)?;
+    let (root, archive) = (place.path().join("image"), place.path().join("image.tar"));
     let programs = root.join("bin");
     fs::create_dir_all(&programs)?;
     fs::copy(busybox, programs.join("busybox")).context("cannot copy busybox")?;
-    symlink("busybox", programs.join("echo"))?;
+    for program in ["echo", "sh", "true"] {
+        symlink("busybox", programs.join(program))?;
+    }
     let mut pack = Command::new("tar");
     pack.arg("--create").arg("--file").arg(&archive);
     succeed(pack.arg("--directory").arg(&root).arg("."))?;

@@ -1,14 +1,14 @@
 //! SWE-ReX, measured by a program of its own language in the same run.
 
 use std::{
-    env,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::cache;
 use crate::quantity::Quantity;
 
 /// SWE-ReX over its own HTTP server.
@@ -37,16 +37,6 @@ pub(crate) fn swe_rex() -> Result<Peer, String> {
         }
         _ => Err(NOT_INSTALLED.to_owned()),
     }
-}
-
-/// The user's cache directory, as `e2e/foreign/venv.sh` finds it.
-fn cache() -> Option<PathBuf> {
-    let set = |name| {
-        env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))
 }
 
 fn run(python: &Path, script: &Path) -> anyhow::Result<Peer> {

@@ -22,6 +22,7 @@ mod secret;
 mod service;
 mod session;
 mod terminal;
+mod tool;
 
 pub mod operations;
 
@@ -54,6 +55,10 @@ pub use session::{
 pub use terminal::{
     CreateTerminal, Port, PortPage, SharedPort, Terminal, TerminalCommand, TerminalExit,
     TerminalNotice, TerminalPage, TerminalQuery, WindowSize,
+};
+pub use tool::{
+    AddTools, CallTool, CommandParameter, CommandTool, Tool, ToolFormat, ToolLoadFailure,
+    ToolOrigin, ToolPage, ToolsAdded, ToolsQuery,
 };
 
 /// The header that names an action, so that a repeated request is not a second action.

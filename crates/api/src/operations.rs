@@ -9,6 +9,7 @@ pub mod programs;
 pub mod service;
 pub mod sessions;
 pub mod terminals;
+pub mod tools;
 
 use crate::Operation;
 
@@ -18,6 +19,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         service::ALL,
         sessions::ALL,
         actions::ALL,
+        tools::ALL,
         events::ALL,
         files::ALL,
         terminals::ALL,

@@ -6,10 +6,12 @@
 mod action;
 mod alone;
 mod create;
+mod dial;
 mod egress;
 mod exec;
 mod executor;
 mod image;
+mod mcp;
 mod members;
 mod other;
 mod replay;
@@ -18,6 +20,7 @@ mod sandbox;
 mod serve;
 mod shell;
 mod supervise;
+mod tools;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -25,10 +28,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 pub(crate) use action::ActionArguments;
 pub(crate) use create::CreateArguments;
+pub(crate) use dial::DialArguments;
 pub(crate) use egress::EgressArguments;
 pub(crate) use exec::ExecArguments;
 pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
-pub(crate) use image::{ImageArguments, ImageCommand};
+pub(crate) use image::{BuildArguments, BuilderName, ImageArguments, ImageCommand, PruneArguments};
+pub(crate) use mcp::McpArguments;
 pub(crate) use members::{
     CpArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments, PortArguments,
     PsArguments, ResumeArguments, RmArguments, StopArguments,
@@ -44,6 +49,10 @@ pub(crate) use serve::{
 };
 pub(crate) use shell::ShellArguments;
 pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments, SystemArgument};
+pub(crate) use tools::{
+    CallToolArguments, ListToolsArguments, SchemaFormat, ServeToolsArguments, ToolSchemaArguments,
+    ToolsArguments, ToolsCommand, ToolsSource,
+};
 
 use crate::exit::Exit;
 
@@ -112,6 +121,8 @@ pub(crate) enum Command {
     Rm(RmArguments),
     Gc(GcArguments),
     Image(ImageArguments),
+    Tools(ToolsArguments),
+    Mcp(McpArguments),
     Serve(ServeArguments),
     Key(KeyArguments),
     Log(LogArguments),
@@ -121,6 +132,7 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
     Supervise(SuperviseArguments),
     Egress(EgressArguments),
+    Dial(DialArguments),
 }
 
 /// Reads the command line. Help and version are printed here, and so are mistakes.

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod cp;
 mod create;
+mod dial;
 mod doctor;
 mod each;
 mod egress;
@@ -16,6 +17,7 @@ mod inspect;
 mod key;
 mod log;
 mod logs;
+mod mcp;
 mod pause;
 mod port;
 mod ps;
@@ -26,6 +28,7 @@ mod serve;
 mod shell;
 mod stop;
 mod supervise;
+mod tools;
 
 pub(crate) use serve::server_client;
 
@@ -83,8 +86,11 @@ impl Context {
 
 /// Does what was asked for, and says why when it could not.
 pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
-    logging::start(&environment);
     let Arguments { globals, command } = arguments;
+    // The server's log has traces beside it, which its settings speak of.
+    if !matches!(command, Command::Serve(_)) {
+        logging::start(&environment);
+    }
     let context = Context {
         globals,
         environment,
@@ -107,6 +113,8 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Rm(arguments) => rm::perform(&context, &arguments),
         Command::Gc(GcArguments {}) => gc::perform(&context),
         Command::Image(arguments) => image::perform(&context, &arguments),
+        Command::Tools(arguments) => tools::perform(&context, &arguments),
+        Command::Mcp(arguments) => mcp::perform(&context, &arguments),
         Command::Serve(arguments) => serve::perform(&context, &arguments),
         Command::Key(arguments) => key::perform(&context, &arguments),
         Command::Log(arguments) => log::perform(&context, &arguments),
@@ -116,6 +124,7 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
         Command::Egress(arguments) => egress::perform(&arguments),
+        Command::Dial(arguments) => dial::perform(&arguments),
     };
     outcome.unwrap_or_else(|failure| {
         say::failure(&failure);

@@ -7,13 +7,14 @@ use std::{fmt, io};
 
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Layer as _,
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer, layer as lines_layer},
     layer::SubscriberExt as _,
     registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
 use zareba_config::Environment;
+use zareba_server::Traces;
 
 use crate::say;
 
@@ -22,6 +23,12 @@ const UNASKED: &str = "warn";
 
 /// Starts the log. Called once, before anything that could have something to log.
 pub(crate) fn start(environment: &Environment) {
+    start_with(environment, None);
+}
+
+/// Starts the log, and beside it traces, when there are any: what is logged does not depend on
+/// what is traced.
+pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
     let asked = directives(environment);
     let filter = asked.as_deref().unwrap_or(UNASKED);
     let filter = EnvFilter::builder().parse(filter).unwrap_or_else(|error| {
@@ -30,14 +37,22 @@ pub(crate) fn start(environment: &Environment) {
         ));
         EnvFilter::new(UNASKED)
     });
-    let registry = tracing_subscriber::registry().with(filter);
     let lines = lines_layer().with_writer(io::stderr).with_ansi(false);
     let is_json = environment.get("LOG_JSON").is_some_and(is_true);
+    let lines = match (is_json, asked) {
+        (true, _) => lines.json().flatten_event(true).boxed(),
+        (false, Some(_)) => lines.boxed(),
+        (false, None) => lines.event_format(Words).boxed(),
+    };
+    let registry = tracing_subscriber::registry();
     // It fails when a log was started already, and then there is one.
-    let _ = match (is_json, asked) {
-        (true, _) => registry.with(lines.json().flatten_event(true)).try_init(),
-        (false, Some(_)) => registry.with(lines).try_init(),
-        (false, None) => registry.with(lines.event_format(Words)).try_init(),
+    let _ = match traces {
+        // For all layers at once, so that what nobody logs costs a look at a number.
+        None => registry.with(lines.and_then(filter)).try_init(),
+        Some(traces) => registry
+            .with(lines.with_filter(filter))
+            .with(traces.layer())
+            .try_init(),
     };
 }
 

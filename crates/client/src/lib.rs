@@ -33,6 +33,7 @@ mod keys;
 mod programs;
 mod sessions;
 mod terminals;
+mod tools;
 mod tries;
 
 pub mod transport;
@@ -47,12 +48,13 @@ pub use terminals::{TerminalEvent, TerminalView};
 pub use transport::{Address, ApiKey, InvalidAddress};
 pub use tries::BackOff;
 pub use zareba_api::{
-    ActionAccepted, ArchiveFormat, ChangeKind, CreateDirectory, CreateKey, CreateSession,
-    CreateSessionKey, CreateTerminal, CreatedKey, ErrorCode, Event, EventKind, EventPage,
-    FileChange, FileDigest, FileEntry, FileKind, FilePage, FileStatus, Key, KeyPage, KeyQuota,
-    KeyScope, Limits, ListFilesQuery, PageQuery, ProgramTerminal, ReadFileQuery, Readiness,
-    RemoveFileQuery, RenameFile, RuntimeDescription, RuntimePage, Seconds, SecretText,
-    ServerStatus, Session, SessionLimits, SessionPage, SessionState, Setup, StartProgram,
-    StatusQuery, Terminal, TerminalExit, TerminalNotice, TerminalPage, Ticket, WatchQuery,
-    WindowSize, WriteFileQuery,
+    ActionAccepted, AddTools, ArchiveFormat, ChangeKind, CommandParameter, CommandTool,
+    CreateDirectory, CreateKey, CreateSession, CreateSessionKey, CreateTerminal, CreatedKey,
+    ErrorCode, Event, EventKind, EventPage, FileChange, FileDigest, FileEntry, FileKind, FilePage,
+    FileStatus, Key, KeyPage, KeyQuota, KeyScope, Limits, ListFilesQuery, PageQuery,
+    ProgramTerminal, ReadFileQuery, Readiness, RemoveFileQuery, RenameFile, RuntimeDescription,
+    RuntimePage, Seconds, SecretText, ServerStatus, Session, SessionLimits, SessionPage,
+    SessionState, Setup, StartProgram, StatusQuery, Terminal, TerminalExit, TerminalNotice,
+    TerminalPage, Ticket, Tool, ToolFormat, ToolLoadFailure, ToolOrigin, ToolPage, ToolsAdded,
+    WatchQuery, WindowSize, WriteFileQuery,
 };

@@ -12,12 +12,13 @@ use crate::setting::Dialect;
 
 /// Variables with our prefix that are no settings, and so are left alone here. A name that ends
 /// in `*` stands for all names that begin like it.
-pub const RESERVED_VARIABLES: [&str; 7] = [
+pub const RESERVED_VARIABLES: [&str; 8] = [
     "ZAREBA_BIN",
     "ZAREBA_CONFIG",
     "ZAREBA_LOG",
     "ZAREBA_URL",
     "ZAREBA_API_KEY",
+    "ZAREBA_MCP_TOKEN",
     "ZAREBA_EXECUTOR_*",
     "ZAREBA_TEST_*",
 ];

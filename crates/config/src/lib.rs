@@ -60,10 +60,11 @@ pub use reference::{KeyReference, keys, reference_markdown};
 pub use secret::Secret;
 pub use setting::{Processors, Size};
 pub use settings::{
-    DockerSettings, ExecutorSettings, FileScope, FileSettings, ImagePull, LocalSettings,
-    LogDurability, LogSettings, NativePoolSettings, NativeSettings, NetworkReach, PoolSettings,
-    RuntimeKind, RuntimeSettings, SandboxVariables, ServerSettings, SessionSettings, Settings,
-    ShellSettings, StateSettings, SystemMode, WhenIdle, WorkspaceMode, openhands,
+    DockerPoolSettings, DockerSettings, ExecutorSettings, FileScope, FileSettings, ImagePull,
+    LocalSettings, LogDurability, LogSettings, McpProgram, McpRemote, McpSettings,
+    NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, RuntimeKind, RuntimeSettings,
+    SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings, StateSettings,
+    SystemMode, TelemetrySettings, WhenIdle, WorkspaceMode, openhands,
 };
 pub use show::Row;
 pub use value::Value;

@@ -92,6 +92,7 @@ fn accepts(shape: Shape) -> String {
             .collect::<Vec<_>>()
             .join(", "),
         Shape::TextList => "list of strings".to_owned(),
+        Shape::List(items) => format!("list of {items}"),
         Shape::Table => "table".to_owned(),
         Shape::Optional(inner) => accepts(*inner),
     }

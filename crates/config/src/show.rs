@@ -32,7 +32,7 @@ impl Configuration {
                 (_, Value::Null) => Value::Null,
                 (Shape::Secret, _) => Value::Text(MASK.to_owned()),
                 // Only free tables hold names that we did not choose ourselves.
-                (Shape::Table, value) => mask(key.name, value),
+                (Shape::Table | Shape::List(_), value) => mask(key.name, value),
                 (_, value) => value,
             };
             self.row(key.path.to_owned(), &value)

@@ -29,6 +29,11 @@ pub enum LogError {
         "the event log cannot be written: no space is left; free some, and it goes on by itself"
     )]
     Full,
+    /// There was no space even to open the log for writing. What is there can be read.
+    #[error(
+        "the event log can only be read: no space is left to open it for writing; free some, and it goes on by itself"
+    )]
+    NoSpace,
     /// The database cannot be reached now. What was to be kept waits in memory, as far as there
     /// is room.
     #[error("the event log cannot be written now, and goes on by itself once it can: {reason}")]
@@ -105,6 +110,14 @@ pub enum LogError {
     /// The log was opened to be read.
     #[error("the event log was opened to be read, and nothing can be written to it")]
     ReadOnly,
+    /// The log was closed before everything could be written.
+    #[error("{count} records could not be written before the event log was closed: {reason}")]
+    Unwritten {
+        /// How many.
+        count: usize,
+        /// Why.
+        reason: String,
+    },
     /// The log was closed.
     #[error("the event log is closed")]
     Closed,
@@ -118,6 +131,7 @@ impl LogError {
             | Self::Io { .. }
             | Self::Read { .. }
             | Self::Export { .. }
+            | Self::Unwritten { .. }
             | Self::Damaged { .. } => ErrorClass::Internal,
             Self::InUse { .. }
             | Self::Full
@@ -127,7 +141,7 @@ impl LogError {
             Self::TooLarge { .. } | Self::TooDeep { .. } | Self::ReadOnly | Self::Import { .. } => {
                 ErrorClass::Invalid
             }
-            Self::Closed => ErrorClass::Disconnected,
+            Self::NoSpace | Self::Closed => ErrorClass::Disconnected,
         }
     }
 }

@@ -22,7 +22,9 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Opens, or makes, the log in one SQLite file.
+    /// Opens, or makes, the log in one SQLite file. When there is not even the space to open one
+    /// that is there, it can be read, whatever would write fails with [`LogError::NoSpace`], and
+    /// it becomes writable by itself ([`Store::health`] tells).
     ///
     /// # Errors
     /// When another server writes to it, or it cannot be used.

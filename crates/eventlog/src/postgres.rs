@@ -45,7 +45,7 @@ impl Postgres {
         let backend = write::Connected::open(address.clone(), options).await?;
         let shared = Shared::new();
         let (writer, queue) = Writer::new();
-        tokio::spawn(conduct(backend, queue, Arc::clone(&shared)));
+        tokio::spawn(conduct(backend, queue, Arc::clone(&shared), None));
         let listener = tokio::spawn(listen::listen(address.clone(), Arc::clone(&shared)));
         let mut store = Self {
             writer,

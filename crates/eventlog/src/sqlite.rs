@@ -7,6 +7,7 @@ mod readers;
 mod remove;
 mod reserve;
 mod schema;
+mod side;
 mod step;
 mod write;
 
@@ -26,7 +27,8 @@ use crate::{
     verify::LostBlob,
     writer::{Imported, Shared, Writer, conduct},
 };
-use readers::Readers;
+use readers::{Alone, Readers};
+use side::{Opened, Side};
 
 /// A store in one file.
 #[derive(Debug)]
@@ -39,7 +41,8 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens, or makes, the file, and starts its writer.
+    /// Opens, or makes, the file, and starts its writer. One that cannot be opened for lack of
+    /// space is only read until there is some.
     pub(crate) async fn open(path: &Path, options: Options) -> Result<Self, LogError> {
         let path = path.to_owned();
         tokio::task::spawn_blocking(move || Self::open_now(&path, options))
@@ -48,8 +51,19 @@ impl Sqlite {
     }
 
     fn open_now(path: &Path, options: Options) -> Result<Self, LogError> {
-        let (backend, recovery) = write::Connected::open(path, options)?;
+        let alone = Alone::default();
+        let Opened {
+            side,
+            recovery,
+            unopened,
+        } = Side::open(path, options, &alone)?;
         let shared = Shared::new();
+        if let Some(reason) = &unopened {
+            shared.health.send_replace(Health::NotDurable {
+                reason: reason.clone(),
+                waiting: 0,
+            });
+        }
         let (writer, queue) = Writer::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -58,11 +72,11 @@ impl Sqlite {
         let conducted = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("event-log".to_owned())
-            .spawn(move || runtime.block_on(conduct(backend, queue, conducted)))
+            .spawn(move || runtime.block_on(conduct(side, queue, conducted, unopened)))
             .map_err(|error| open::error(path, error))?;
         Ok(Self {
             writer: Some(writer),
-            readers: Readers::new(path.to_owned()),
+            readers: Readers::new(path.to_owned(), alone),
             shared,
             recovery,
         })
@@ -70,7 +84,7 @@ impl Sqlite {
 
     /// Opens a file that is there, perhaps in use, and writes nothing to it.
     pub(crate) async fn open_to_read(path: &Path) -> Result<Self, LogError> {
-        let readers = Readers::new(path.to_owned());
+        let readers = Readers::new(path.to_owned(), Alone::default());
         let version = readers.run(|connection| schema::meta(connection, "version"));
         let version = version.await.map_err(|error| open::error(path, error))?;
         open::check_version(path, version)?;

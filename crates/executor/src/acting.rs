@@ -37,8 +37,9 @@ pub(crate) struct FileTools {
 
 impl Acting {
     /// Performs one action. Dropping the future leaves what it started in a consistent state.
-    pub(crate) async fn act(&self, event: ActionEvent) -> ObservationEvent {
-        let observation = self.perform(&event).await;
+    /// Once it is `enough`, a command is waited for no longer.
+    pub(crate) async fn act(&self, event: ActionEvent, enough: &Notify) -> ObservationEvent {
+        let observation = self.perform(&event, enough).await;
         self.activity.notify_one();
         ObservationEvent {
             tool_call_metadata: event.tool_call_metadata,
@@ -47,9 +48,9 @@ impl Acting {
         }
     }
 
-    async fn perform(&self, event: &ActionEvent) -> Observation {
+    async fn perform(&self, event: &ActionEvent, enough: &Notify) -> Observation {
         match &event.action {
-            Action::Run(action) => self.run(event, action).await,
+            Action::Run(action) => self.run(event, action, enough).await,
             Action::Read(action) => {
                 let action = action.clone();
                 self.off_thread(move |tools, cwd| match action.impl_source {
@@ -105,7 +106,7 @@ impl Acting {
         }
     }
 
-    async fn run(&self, event: &ActionEvent, action: &RunCommand) -> Observation {
+    async fn run(&self, event: &ActionEvent, action: &RunCommand, enough: &Notify) -> Observation {
         let timeouts = Timeouts {
             no_change: self.no_change_timeout,
             hard: event.hard_timeout().unwrap_or(self.timeout),
@@ -117,7 +118,7 @@ impl Acting {
             self.shells.get(&name).await
         };
         match shell {
-            Ok(shell) => shell.run(action, timeouts).await,
+            Ok(shell) => shell.run(action, timeouts, enough).await,
             Err(error) => Observation::error(format!("ERROR: {}", crate::shell::chain(&error))),
         }
     }

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::sync::{Notify, broadcast};
-use zareba_protocol::{ActionEvent, ObservationEvent, ShellName};
+use zareba_protocol::{Action, ActionEvent, Observation, ObservationEvent, ShellName};
 use zareba_terminal::Size;
 
 use crate::{
@@ -182,17 +182,22 @@ impl Executor {
 
     /// Runs one action. Dropping the future leaves what it started in a consistent state: a
     /// command goes on, as after a timeout, and a file is the old or the new one. An action with
-    /// a name to run once under is not even given up by that.
+    /// a name to run once under is not even given up by that, but by asking once more under the
+    /// same name with a timeout of zero.
     pub async fn execute(&self, event: ActionEvent) -> ObservationEvent {
-        match &event.once {
-            None => self.acting.act(event).await,
-            Some(name) => {
-                let (name, acting) = (name.clone(), Arc::clone(&self.acting));
-                self.once
-                    .run(name, async move { acting.act(event).await })
-                    .await
+        let enough = Arc::new(Notify::new());
+        let Some(name) = event.once.clone() else {
+            return self.acting.act(event, &enough).await;
+        };
+        if event.hard_timeout() == Some(Duration::ZERO) {
+            self.once.hurry(&name);
+            if is_nothing(&event.action) && !self.once.knows(&name) {
+                return Observation::null().into();
             }
         }
+        let (acting, heard) = (Arc::clone(&self.acting), Arc::clone(&enough));
+        let work = async move { acting.act(event, &heard).await };
+        self.once.run_until(name, enough, work).await
     }
 
     /// Waits for an action to end that no other follows within `silence`.
@@ -230,6 +235,11 @@ impl Executor {
         self.programs.close().await;
         self.acting.shells.close().await;
     }
+}
+
+/// Input without a text: whoever sends it under a name only wants that to come to an end.
+fn is_nothing(action: &Action) -> bool {
+    matches!(action, Action::Run(run) if run.is_input && run.command.is_empty())
 }
 
 fn prepare_working_directory(options: &ExecutorOptions) -> Result<PathBuf, StartExecutorError> {

@@ -3,7 +3,8 @@
 //! A host that lost its connection, or that was itself killed, cannot know whether its action
 //! ran. So it gives the action a name and asks again with the same one: while the first runs, the
 //! second waits with it, and afterwards it gets what came of the first. Such an action belongs to
-//! a task of its own and not to whoever asked.
+//! a task of its own and not to whoever asked. Whoever asks again and says that there is no time
+//! ends the wait for a command, which then goes on as after a timeout.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,7 +12,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+};
 use zareba_protocol::{Observation, ObservationEvent};
 
 /// Named actions that may run at once. Not more than results are kept, so that whoever comes back
@@ -49,6 +53,7 @@ struct Ledger {
 
 struct Running {
     answer: watch::Receiver<Option<Answer>>,
+    enough: Arc<Notify>,
     task: Option<AbortHandle>,
 }
 
@@ -60,12 +65,23 @@ enum Kept {
 impl Once {
     /// Does `work` under a name, or gives what came of it when the name was used before.
     /// Dropping the future stops nothing.
+    #[cfg(test)]
     pub(crate) async fn run(
         &self,
         name: String,
         work: impl Future<Output = ObservationEvent> + Send + 'static,
     ) -> ObservationEvent {
-        let mut answer = match self.enter(name, work) {
+        self.run_until(name, Arc::default(), work).await
+    }
+
+    /// The same for work that can be asked to come to an end, by `enough`.
+    pub(crate) async fn run_until(
+        &self,
+        name: String,
+        enough: Arc<Notify>,
+        work: impl Future<Output = ObservationEvent> + Send + 'static,
+    ) -> ObservationEvent {
+        let mut answer = match self.enter(name, enough, work) {
             Ok(answer) => answer,
             Err(known) => return Arc::unwrap_or_clone(known),
         };
@@ -74,10 +90,24 @@ impl Once {
         answer.map_or_else(|| error(FAULT), Arc::unwrap_or_clone)
     }
 
+    /// Asks what runs under a name to come to an end, if anything does.
+    pub(crate) fn hurry(&self, name: &str) {
+        if let Some(running) = lock(&self.ledger).running.get(name) {
+            running.enough.notify_one();
+        }
+    }
+
+    /// Whether a name was used.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        let ledger = lock(&self.ledger);
+        ledger.running.contains_key(name) || ledger.results.contains_key(name)
+    }
+
     /// What to wait for, or the answer when there is nothing to wait for.
     fn enter(
         &self,
         name: String,
+        enough: Arc<Notify>,
         work: impl Future<Output = ObservationEvent> + Send + 'static,
     ) -> Result<watch::Receiver<Option<Answer>>, Answer> {
         let mut ledger = lock(&self.ledger);
@@ -104,6 +134,7 @@ impl Once {
         };
         let running = Running {
             answer: answer.clone(),
+            enough,
             task: None,
         };
         ledger.running.insert(name.clone(), running);

@@ -63,7 +63,7 @@ async fn only_so_many_run_at_once() {
     let once = Arc::new(Once::default());
     let mut waiting = Vec::new();
     for number in 0..RUNNING_MAX {
-        let answer = once.enter(number.to_string(), std::future::pending());
+        let answer = once.enter(number.to_string(), Arc::default(), std::future::pending());
         waiting.push(answer.unwrap());
     }
     let refused = once.run("more".to_owned(), async { told("ran") }).await;

@@ -20,7 +20,7 @@ mod turn;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use actor::Actor;
@@ -32,7 +32,7 @@ pub use process::StartShellError;
 pub(crate) use process::{ShellSpec, search_path};
 use state::PATIENCE_MAX;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
-use turn::{Ask, Patience, Request};
+use turn::{Ask, Outcome, Patience, Request, Turn};
 use zareba_protocol::{Observation, RunCommand};
 use zareba_terminal::Size;
 
@@ -122,8 +122,14 @@ impl Shell {
         while gone.changed().await.is_ok() {}
     }
 
-    /// Runs one action. Dropping the future leaves the command running, as after a timeout.
-    pub(crate) async fn run(&self, action: &RunCommand, timeouts: Timeouts) -> Observation {
+    /// Runs one action. Dropping the future leaves the command running, as after a timeout, and
+    /// so does `enough`, with an observation of what there is until then.
+    pub(crate) async fn run(
+        &self,
+        action: &RunCommand,
+        timeouts: Timeouts,
+        enough: &Notify,
+    ) -> Observation {
         let command = action.command.trim();
         let ask = ask(action, command);
         let context = Context {
@@ -151,19 +157,48 @@ impl Shell {
             silence: (!action.blocking).then_some(timeouts.no_change),
             total: Some(timeouts.hard.min(PATIENCE_MAX)),
         };
+        match self.take_turn(ask.clone(), patience, enough).await {
+            Some(turn) => context.observe(turn),
+            None => context.failure("ERROR: The shell is gone."),
+        }
+    }
+
+    /// Takes a turn, which is cut short when it is `enough`. `None` when the shell is gone.
+    async fn take_turn(&self, ask: Ask, patience: Patience, enough: &Notify) -> Option<Turn> {
+        let since = Instant::now();
+        let mut answer = self.ask(ask, patience).await?;
+        tokio::select! {
+            biased;
+            turn = &mut answer => return turn.ok(),
+            () = enough.notified() => {}
+        }
+        answer.close();
+        if let Ok(turn) = answer.try_recv() {
+            return Some(turn);
+        }
+        // Without anybody who waits, the turn ends. This one comes right behind it.
+        let at_once = Patience {
+            silence: None,
+            total: Some(Duration::ZERO),
+        };
+        let mut turn = self.ask(Ask::Wait, at_once).await?.await.ok()?;
+        if let Outcome::TimedOut(_) = turn.outcome {
+            let lasted = since.elapsed().as_millis();
+            let lasted = Duration::from_millis(lasted.try_into().unwrap_or(u64::MAX));
+            turn.outcome = Outcome::TimedOut(lasted);
+        }
+        Some(turn)
+    }
+
+    async fn ask(&self, ask: Ask, patience: Patience) -> Option<oneshot::Receiver<Turn>> {
         let (reply, answer) = oneshot::channel();
         let request = Request::Turn {
-            ask: ask.clone(),
+            ask,
             patience,
             reply,
         };
-        if self.requests.send(request).await.is_err() {
-            return context.failure("ERROR: The shell is gone.");
-        }
-        match answer.await {
-            Ok(turn) => context.observe(turn),
-            Err(_) => context.failure("ERROR: The shell is gone."),
-        }
+        self.requests.send(request).await.ok()?;
+        Some(answer)
     }
 }
 

@@ -4,4 +4,5 @@
 //! that a server puts behind its own accept loop, limits and names.
 #![deny(missing_docs)]
 
+pub mod camel;
 pub mod openhands;

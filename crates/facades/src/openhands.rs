@@ -11,6 +11,8 @@
 
 mod access;
 mod answer;
+mod builds;
+mod context;
 mod executors;
 mod images;
 mod names;
@@ -28,9 +30,14 @@ use jiff::Timestamp;
 use zareba_session::Sessions;
 
 pub use access::{Denied, KeyCheck, Principal, Reserved, Rights, SessionKeys};
-pub use settings::{ImageCatalog, ImageFacts, OpenHandsSettings, Scheme, UnknownImage};
+pub use builds::{BuildService, RemoteBuild, RemoteBuildError, RemoteBuildFault};
+pub use settings::{
+    ImageCatalog, ImageFacts, OpenHandsSettings, Scheme, ToolProxies, UnknownImage,
+};
 pub use table::{Needs, Route, routes};
+pub(crate) use unfold::put_back;
 
+use builds::Builds;
 use executors::Executors;
 
 /// OpenHands' APIs over the sessions of one server.
@@ -40,6 +47,7 @@ pub struct OpenHands {
     session_keys: SessionKeys,
     settings: OpenHandsSettings,
     executors: Executors,
+    builds: Builds,
     started: Timestamp,
 }
 
@@ -58,6 +66,7 @@ impl OpenHands {
             session_keys,
             settings,
             executors: Executors::default(),
+            builds: Builds::default(),
             started: Timestamp::now(),
         }
     }

@@ -11,7 +11,7 @@ mod talk;
 mod work;
 
 pub use any::{Action, NotExecutable};
-pub use reach::{BrowseInteractive, BrowseUrl, CallTool, FindFiles, SearchFiles};
+pub use reach::{BrowseInteractive, BrowseUrl, CallTool, FindFiles, SearchFiles, UseTool};
 pub use talk::{
     ChangeAgentState, Condensation, Delegate, Finish, LoopRecovery, Recall, Reject, SendMessage,
     SystemMessage, TaskItem, Think, TrackTasks,

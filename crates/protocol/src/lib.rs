@@ -38,7 +38,8 @@ mod truncate;
 pub use action::{
     Action, BrowseInteractive, BrowseUrl, CallTool, ChangeAgentState, Condensation, Delegate,
     EditFile, FindFiles, Finish, LoopRecovery, NotExecutable, ReadFile, Recall, Reject, RunCell,
-    RunCommand, SearchFiles, SendMessage, SystemMessage, TaskItem, Think, TrackTasks, WriteFile,
+    RunCommand, SearchFiles, SendMessage, SystemMessage, TaskItem, Think, TrackTasks, UseTool,
+    WriteFile,
 };
 pub use decode::DecodeError;
 pub use enums::{
@@ -49,7 +50,7 @@ pub use envelope::{ActionEvent, ObservationEvent};
 pub use error_class::ErrorClass;
 pub use observation::{
     Browsed, CommandMetadata, CommandOutput, Edited, FilesFound, LimitHit, LimitKind, MatchesFound,
-    Observation, ObservationKind, Recalled,
+    Observation, ObservationKind, Recalled, ToolFailure, ToolOutcome,
 };
 pub use session_id::{InvalidSessionId, SessionId};
 pub use shell_name::{InvalidShellName, ShellName};

@@ -11,4 +11,4 @@ mod message;
 
 pub use any::{Observation, ObservationKind};
 pub use command::{CommandMetadata, CommandOutput, LimitHit, LimitKind};
-pub use extras::{Browsed, Edited, FilesFound, MatchesFound, Recalled};
+pub use extras::{Browsed, Edited, FilesFound, MatchesFound, Recalled, ToolFailure, ToolOutcome};

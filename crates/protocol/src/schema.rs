@@ -64,7 +64,7 @@ pub fn observation_schema() -> Value {
     let content = described("The text that the agent reads.", &json!("string"));
     keys.insert("content".to_owned(), content);
     let success = described(
-        "Whether a command exited with 0; always true for a cell.",
+        "Whether a command exited with 0 or a tool returned; always true for a cell.",
         &json!("boolean"),
     );
     keys.insert("success".to_owned(), success);

@@ -40,22 +40,32 @@ pub(crate) async fn copy_in(
     .map_err(|error| failed(from, ErrorClass::Internal, error))??;
     let packed = here().download(archive_of(from.clone())).await;
     let packed = packed.map_err(|error| failed(&from, class_of(&error), error))?;
+    send(client, &archive_to(to), packed, &from).await
+}
+
+/// Sends a stream to the executor. Errors name `what`.
+pub(crate) async fn send(
+    client: &ExecutorClient,
+    upload: &Upload,
+    content: ByteStream,
+    what: &Path,
+) -> Result<(), RuntimeError> {
     let failure = Arc::default();
     let reader = StreamReader {
-        stream: packed,
+        stream: content,
         piece: Bytes::new(),
         failure: Arc::clone(&failure),
     };
-    let sent = client.upload(&archive_to(to), reader).await;
+    let sent = client.upload(upload, reader).await;
     // The request only knows that it broke; the reason is on our side.
     let failure = failure
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
     if let Some(error) = failure {
-        return Err(failed(&from, class_of_io(&error), error));
+        return Err(failed(what, class_of_io(&error), error));
     }
-    sent.map_err(|error| failed(&from, error.class(), error))
+    sent.map_err(|error| failed(what, error.class(), error))
 }
 
 /// Copies what a directory inside holds, or one file, into a directory of this machine.
@@ -125,7 +135,7 @@ fn class_of_io(error: &io::Error) -> ErrorClass {
     }
 }
 
-fn failed(
+pub(crate) fn failed(
     path: &Path,
     class: ErrorClass,
     source: impl std::error::Error + Send + Sync + 'static,

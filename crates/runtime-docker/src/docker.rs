@@ -1,6 +1,7 @@
 //! The runtime `docker`.
 
 use std::{
+    num::NonZeroU8,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -8,21 +9,22 @@ use std::{
 use tokio::sync::OnceCell;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
+    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
     SandboxSummary, Statuses, Support,
 };
 use zareba_wire::BoxFuture;
 
 use crate::{
-    DockerOptions, EngineReport, Lifetime, LogQuery, Logs, Measured,
+    DockerOptions, EngineReport, ExitReason, ImageBuilder, LogQuery, Logs, Measured,
     directory::instance,
+    ending::Condition,
     engine::Engine,
     found,
     make::{cannot_start, make},
     monitor, openhands,
     program::StaticProgram,
     request::OWNER_LABEL,
-    warm::{WarmCounts, WarmPool},
+    warm::WarmPool,
     watcher::Watcher,
 };
 
@@ -47,6 +49,9 @@ pub(crate) struct Shared {
     pub(crate) directory: PathBuf,
     /// The name of this installation.
     pub(crate) owner: String,
+    /// What our program is, and the volume of the Engine that has it, where it had to be sent.
+    pub(crate) digest: OnceCell<String>,
+    pub(crate) delivered: OnceLock<String>,
     engine: OnceCell<Engine>,
     watcher: OnceLock<Watcher>,
 }
@@ -56,17 +61,15 @@ impl DockerRuntime {
     ///
     /// # Errors
     /// When the state directory cannot be used.
-    pub fn new(mut options: DockerOptions) -> Result<Self, RuntimeError> {
-        if options.lifetime != Lifetime::WithUs {
-            // Nobody could tell those that wait from those that were left on purpose.
-            options.warm.sandboxes = 0;
-        }
+    pub fn new(options: DockerOptions) -> Result<Self, RuntimeError> {
         let directory = options.state_dir.join(NAME);
         let owner = instance(&directory).map_err(cannot_start)?;
         let shared = Arc::new(Shared {
             options,
             directory,
             owner,
+            digest: OnceCell::new(),
+            delivered: OnceLock::new(),
             engine: OnceCell::new(),
             watcher: OnceLock::new(),
         });
@@ -90,11 +93,6 @@ impl DockerRuntime {
     /// Closes the sandboxes that wait, and returns when they are gone; no more are started.
     pub async fn cool_down(&self) {
         self.warm.empty().await;
-    }
-
-    /// What the warm sandboxes were good for.
-    pub fn warm_counts(&self) -> WarmCounts {
-        self.warm.counts()
     }
 
     /// Removes what ended or killed processes of this installation have left behind, and kept
@@ -132,6 +130,18 @@ impl DockerRuntime {
         monitor::measure(&self.shared, sandbox).await
     }
 
+    /// How a sandbox has ended; `None` when it has not.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the Engine cannot be asked.
+    pub async fn ended(&self, sandbox: &SandboxId) -> Result<Option<ExitReason>, RuntimeError> {
+        let (_, container) = found::look_up(&self.shared, sandbox).await?;
+        Ok(match Condition::of(Some(&container)) {
+            Condition::Ended(reason) => Some(reason),
+            Condition::New | Condition::Running | Condition::Paused => None,
+        })
+    }
+
     /// Looks whether the program can run in any image: it must be static. Asks no Engine.
     ///
     /// # Errors
@@ -162,6 +172,11 @@ impl DockerRuntime {
         openhands::make_image(&self.shared, base, tag).await
     }
 
+    /// Builds images on the same Engine, within the same options.
+    pub fn image_builder(&self) -> ImageBuilder {
+        ImageBuilder::new(Arc::clone(&self.shared))
+    }
+
     async fn sweep_once(&self) -> Result<(), RuntimeError> {
         let sweep = || async { found::sweep(&self.shared).await.map(drop) };
         self.swept.get_or_try_init(sweep).await.copied()
@@ -169,11 +184,18 @@ impl DockerRuntime {
 
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
         self.sweep_once().await?;
-        if let Some(sandbox) = self.warm.take(&spec).await {
+        if let Some(sandbox) = self.warm.take(&spec).await? {
             return Ok(Arc::new(sandbox));
         }
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        let making = tokio::spawn(make(Arc::clone(&self.shared), spec, Arc::clone(&statuses)));
+        let lifetime = self.shared.options.lifetime;
+        let making = make(
+            Arc::clone(&self.shared),
+            spec,
+            Arc::clone(&statuses),
+            lifetime,
+        );
+        let making = tokio::spawn(making);
         let made = making.await.map_err(cannot_start)?;
         match made {
             Ok(sandbox) => Ok(Arc::new(sandbox)),
@@ -226,6 +248,23 @@ impl Runtime for DockerRuntime {
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
         Box::pin(self.start(spec))
+    }
+
+    fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        self.warm.reserve(spec)
+    }
+
+    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
+        let mut options = self.shared.options.clone();
+        let usage = &mut options.usage;
+        usage.memory_bytes = usage.memory_bytes.saturating_mul(times.get().into());
+        usage.cpu_millis = usage.cpu_millis.saturating_mul(times.get().into());
+        options.warm.sandboxes = 0;
+        Some(Self::new(options).map(|scaled| Arc::new(scaled) as Arc<dyn Runtime>))
+    }
+
+    fn pool(&self) -> Option<PoolCounts> {
+        self.warm.counts()
     }
 
     /// Finds a container of this installation, whichever process has started it. The handle may be

@@ -4,6 +4,9 @@
 //! nothing in it is trusted: what lies there under the socket's name may be a link to a socket of
 //! this machine. It is therefore opened once without following anything, must be a socket, and is
 //! from then on reached through that handle, whatever becomes of the name (G-4).
+//!
+//! An Engine on another machine shares no directory with us. The socket is then in a place that
+//! only the container has, and the way to it is a `relay`.
 
 use std::{
     fs::{self, File, Permissions},
@@ -19,15 +22,26 @@ use std::{
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
+use crate::{EnginePlace, engine::Engine, plan::Identity, relay::Relay};
+
 /// The directory's name outside.
 const DIRECTORY: &str = "door";
 /// The socket's name in it.
 pub(crate) const SOCKET: &str = "s";
 
+/// Where the way in is going to be.
+#[derive(Debug)]
+pub(crate) enum Doorway {
+    /// A directory that both sides see.
+    Shared(SharedDoor),
+    /// The Engine is elsewhere; this is the sandbox's directory here.
+    Relayed(PathBuf),
+}
+
 /// The directory, before anybody has come through.
 #[derive(Debug)]
-pub(crate) struct Doorway {
-    pub(crate) path: PathBuf,
+pub(crate) struct SharedDoor {
+    path: PathBuf,
     directory: OwnedFd,
 }
 
@@ -35,7 +49,14 @@ pub(crate) struct Doorway {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     client: ExecutorClient,
-    _socket: Arc<OwnedFd>,
+    _way: Arc<Way>,
+}
+
+/// What keeps the way open.
+#[derive(Debug)]
+enum Way {
+    Socket { _handle: OwnedFd },
+    Relay { _relay: Relay },
 }
 
 /// Why there is no way in.
@@ -45,7 +66,7 @@ pub(crate) enum DoorError {
     Prepare { path: PathBuf, source: io::Error },
     #[error(
         "there is no socket in `{path}` though the executor listens; \
-         an Engine on another machine cannot be used",
+         if the Engine is on another machine, say so by `docker.remote`",
         path = path.display()
     )]
     Missing { path: PathBuf, source: io::Error },
@@ -57,12 +78,79 @@ pub(crate) enum DoorError {
 
 impl Doorway {
     /// Makes the directory for a user inside. Only root can give it to somebody else.
-    pub(crate) fn make(sandbox: &Path, uid: u32, gid: u32) -> Result<Self, DoorError> {
+    pub(crate) fn make(
+        place: EnginePlace,
+        sandbox: &Path,
+        user: Identity,
+    ) -> Result<Self, DoorError> {
+        match place {
+            EnginePlace::ThisMachine => SharedDoor::make(sandbox, user).map(Self::Shared),
+            EnginePlace::Elsewhere => Ok(Self::Relayed(sandbox.to_owned())),
+        }
+    }
+
+    /// That of a sandbox that was made earlier.
+    pub(crate) fn find(place: EnginePlace, sandbox: &Path) -> Result<Self, DoorError> {
+        match place {
+            EnginePlace::ThisMachine => SharedDoor::find(sandbox).map(Self::Shared),
+            EnginePlace::Elsewhere => Ok(Self::Relayed(sandbox.to_owned())),
+        }
+    }
+
+    /// The directory that is to be mounted.
+    pub(crate) fn shared(&self) -> Option<&Path> {
+        match self {
+            Self::Shared(door) => Some(&door.path),
+            Self::Relayed(_) => None,
+        }
+    }
+
+    /// Opens the way once the executor listens. Must be called inside a runtime.
+    pub(crate) fn open(
+        &self,
+        engine: &Engine,
+        container: &str,
+        key: &str,
+    ) -> Result<Link, DoorError> {
+        match self {
+            Self::Shared(door) => door.open(key),
+            Self::Relayed(directory) => {
+                let relay = Relay::listen(directory, engine, container);
+                let relay = relay.map_err(|source| DoorError::Prepare {
+                    path: directory.clone(),
+                    source,
+                })?;
+                Link::new(relay.path(), key, Way::Relay { _relay: relay })
+            }
+        }
+    }
+
+    /// Lets the user inside put a socket into it again.
+    pub(crate) fn give(&self, user: Identity) -> io::Result<()> {
+        match self {
+            Self::Shared(door) => door.hand_to(user, 0o700),
+            Self::Relayed(_) => Ok(()),
+        }
+    }
+
+    /// Takes the directory back, so that nothing more can be put into it from inside. Only root
+    /// can; for others the user inside is themselves.
+    pub(crate) fn shut(&self) -> io::Result<()> {
+        let us = Identity { uid: 0, gid: 0 };
+        match self {
+            Self::Shared(door) => door.hand_to(us, 0o711),
+            Self::Relayed(_) => Ok(()),
+        }
+    }
+}
+
+impl SharedDoor {
+    fn make(sandbox: &Path, user: Identity) -> Result<Self, DoorError> {
         let path = sandbox.join(DIRECTORY);
         let made = || {
             fs::DirBuilder::new().mode(0o700).create(&path)?;
-            if uid != rustix::process::geteuid().as_raw() {
-                chown(&path, Some(uid), Some(gid))?;
+            if user.uid != rustix::process::geteuid().as_raw() {
+                chown(&path, Some(user.uid), Some(user.gid))?;
             }
             Ok(())
         };
@@ -73,8 +161,7 @@ impl Doorway {
         Self::find(sandbox)
     }
 
-    /// The directory of a sandbox that was made earlier.
-    pub(crate) fn find(sandbox: &Path) -> Result<Self, DoorError> {
+    fn find(sandbox: &Path) -> Result<Self, DoorError> {
         let path = sandbox.join(DIRECTORY);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match open(&path, flags, Mode::empty()) {
@@ -86,8 +173,7 @@ impl Doorway {
         }
     }
 
-    /// Opens the way once the executor listens.
-    pub(crate) fn open(&self, key: &str) -> Result<Link, DoorError> {
+    fn open(&self, key: &str) -> Result<Link, DoorError> {
         let path = || self.path.join(SOCKET);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = openat(&self.directory, SOCKET, flags, Mode::empty());
@@ -99,27 +185,12 @@ impl Doorway {
         if kind != Ok(FileType::Socket) {
             return Err(DoorError::NotASocket { path: path() });
         }
-        let key = SessionKey::new(key).map_err(|_| DoorError::Key)?;
         // The kernel follows this to the inode that was opened, and to nothing else.
         let handle = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
-        Ok(Link {
-            client: ExecutorClient::new(Endpoint::Unix(handle), Some(key)),
-            _socket: Arc::new(socket),
-        })
+        Link::new(handle, key, Way::Socket { _handle: socket })
     }
 
-    /// Lets the user inside put a socket into it again.
-    pub(crate) fn give(&self, uid: u32, gid: u32) -> io::Result<()> {
-        self.hand_to(uid, gid, 0o700)
-    }
-
-    /// Takes the directory back, so that nothing more can be put into it from inside. Only root
-    /// can; for others the user inside is themselves.
-    pub(crate) fn shut(&self) -> io::Result<()> {
-        self.hand_to(0, 0, 0o711)
-    }
-
-    fn hand_to(&self, uid: u32, gid: u32, mode: u32) -> io::Result<()> {
+    fn hand_to(&self, user: Identity, mode: u32) -> io::Result<()> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
@@ -127,11 +198,19 @@ impl Doorway {
         let handle = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
         let directory = File::open(handle)?;
         directory.set_permissions(Permissions::from_mode(mode))?;
-        fchown(&directory, Some(uid), Some(gid))
+        fchown(&directory, Some(user.uid), Some(user.gid))
     }
 }
 
 impl Link {
+    fn new(socket: PathBuf, key: &str, way: Way) -> Result<Self, DoorError> {
+        let key = SessionKey::new(key).map_err(|_| DoorError::Key)?;
+        Ok(Self {
+            client: ExecutorClient::new(Endpoint::Unix(socket), Some(key)),
+            _way: Arc::new(way),
+        })
+    }
+
     pub(crate) fn client(&self) -> &ExecutorClient {
         &self.client
     }
@@ -145,9 +224,12 @@ mod tests {
 
     const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-    fn doorway(sandbox: &Path) -> Doorway {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        Doorway::make(sandbox, uid.as_raw(), gid.as_raw()).unwrap()
+    fn doorway(sandbox: &Path) -> SharedDoor {
+        let us = Identity {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        };
+        SharedDoor::make(sandbox, us).unwrap()
     }
 
     #[test]

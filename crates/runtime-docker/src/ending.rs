@@ -1,6 +1,7 @@
 //! How a container has ended, told apart (DK-8).
 
 use bollard::models::ContainerInspectResponse;
+use serde_json::{Value, json};
 
 /// Signals are told by exit codes above this.
 const SIGNAL_BASE: i64 = 128;
@@ -23,6 +24,21 @@ pub enum ExitReason {
     /// Somebody removed it.
     #[error("the container was removed")]
     Removed,
+}
+
+impl ExitReason {
+    /// As a document: `kind` is one word, with the number that belongs to it.
+    pub fn describe(&self) -> Value {
+        let message = self.to_string();
+        match self {
+            Self::OutOfMemory => json!({ "kind": "out_of_memory", "message": message }),
+            Self::Signal(number) => {
+                json!({ "kind": "signal", "signal": number, "message": message })
+            }
+            Self::Code(code) => json!({ "kind": "code", "code": code, "message": message }),
+            Self::Removed => json!({ "kind": "removed", "message": message }),
+        }
+    }
 }
 
 /// How a container is, by what the Engine says of it.

@@ -5,8 +5,10 @@
 
 mod address;
 mod calls;
+mod elsewhere;
 mod error;
+mod ssh;
 
-pub use address::{AddressError, EngineAddress, EngineSources, TlsFiles};
+pub use address::{AddressError, EngineAddress, EnginePlace, EngineSources, SshHost, TlsFiles};
 pub(crate) use calls::{Attached, Engine, ImageFound};
 pub use error::{EngineError, EngineFault};

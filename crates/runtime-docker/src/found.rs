@@ -11,7 +11,7 @@ use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, life};
 
 use crate::{
-    EngineError, Lifetime,
+    EngineError, EnginePlace, Lifetime, delivery,
     directory::RunDirectory,
     docker::{NAME, Shared},
     door::{Doorway, Link},
@@ -20,6 +20,7 @@ use crate::{
     keep::{Charge, Fate, keep},
     kernel::Wanted,
     make::cannot_start,
+    plan::Identity,
     record::Record,
     remains::Remains,
     request::{IMAGE_LABEL, OWNER_LABEL, SANDBOX_LABEL},
@@ -39,12 +40,12 @@ pub(crate) async fn find(
         source,
     };
     let directory = RunDirectory::of_another(&shared.directory, &sandbox);
-    let doorway = Doorway::find(directory.path()).map_err(cannot_start)?;
+    let doorway = Doorway::find(record.place, directory.path()).map_err(cannot_start)?;
     let fate = Arc::<Fate>::default();
     let condition = Condition::of(Some(&container));
     let link: Link = match condition {
         Condition::Running => {
-            let link = doorway.open(&record.key);
+            let link = doorway.open(&engine, &record.container, &record.key);
             let link = link.map_err(|error| gone(Some(Box::new(error))))?;
             let alive = link.client().alive().await;
             alive.map_err(|error| gone(Some(Box::new(error))))?;
@@ -52,7 +53,7 @@ pub(crate) async fn find(
         }
         Condition::Paused => {
             fate.set_paused(true);
-            let link = doorway.open(&record.key);
+            let link = doorway.open(&engine, &record.container, &record.key);
             link.map_err(|error| gone(Some(Box::new(error))))?
         }
         Condition::Ended(_) if record.lifetime != Lifetime::WithUs => {
@@ -133,7 +134,8 @@ async fn start_again(
     let (uid, gid) = numbers.unwrap_or_default();
     let host = container.host_config.as_ref();
     let added = host.and_then(|host| host.cap_add.as_ref());
-    doorway.give(uid, gid).map_err(cannot_start)?;
+    let user = Identity { uid, gid };
+    doorway.give(user).map_err(cannot_start)?;
     let awake = wake(Wake {
         engine,
         container: &record.container,
@@ -227,6 +229,9 @@ fn summary(container: ContainerSummary) -> Option<SandboxSummary> {
 pub(crate) async fn reap(shared: &Shared) -> Result<usize, RuntimeError> {
     let engine = shared.engine().await?;
     let removed = sweep(shared).await?;
+    if shared.options.place == EnginePlace::Elsewhere {
+        delivery::sweep(shared, &engine).await?;
+    }
     Ok(removed + reap_without_directory(shared, &engine).await?)
 }
 
@@ -290,7 +295,8 @@ async fn is_wanted(engine: &Engine, directory: &RunDirectory) -> Result<bool, En
     if Condition::of(Some(&container)) != Condition::Running {
         return Ok(true);
     }
-    let link = Doorway::find(directory.path()).and_then(|doorway| doorway.open(&record.key));
+    let doorway = Doorway::find(record.place, directory.path());
+    let link = doorway.and_then(|it| it.open(engine, &record.container, &record.key));
     let Ok(link) = link else {
         return Ok(true);
     };

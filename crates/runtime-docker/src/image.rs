@@ -65,7 +65,7 @@ pub(crate) async fn find(
     Ok(found)
 }
 
-fn class_of(fault: EngineFault) -> ErrorClass {
+pub(crate) fn class_of(fault: EngineFault) -> ErrorClass {
     match fault {
         EngineFault::Missing => ErrorClass::NotFound,
         EngineFault::Denied => ErrorClass::Permission,
@@ -78,7 +78,7 @@ fn class_of(fault: EngineFault) -> ErrorClass {
 }
 
 /// Without a tag the Engine would fetch all that there are.
-fn with_tag(name: &str) -> String {
+pub(crate) fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains([':', '@']) {
         name.to_owned()
@@ -88,7 +88,7 @@ fn with_tag(name: &str) -> String {
 }
 
 /// Whether a name fits a pattern in which `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {
         return false;

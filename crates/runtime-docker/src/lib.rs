@@ -2,7 +2,9 @@
 //!
 //! No image is built for that. The static `zareba` program is mounted into the user's own image
 //! and is the container's first process; a Unix socket in a directory that both sides see is the
-//! way in. [`DockerOptions`] is what an operator decides, [`DockerRuntime`] makes sandboxes of it.
+//! way in. To an Engine on another machine the program is sent once (`delivery`), and the way in
+//! is a stream through the Engine itself (`relay`). [`DockerOptions`] is what an operator decides,
+//! [`DockerRuntime`] makes sandboxes of it.
 //!
 //! The way of a new sandbox: `plan` decides, `image` finds the image, `request` writes down what
 //! is asked of the `engine`, `readback` compares what came of it, `wake` starts it, asks the
@@ -15,6 +17,7 @@
 mod options;
 mod volumes;
 
+mod build;
 mod docker;
 mod found;
 mod make;
@@ -32,22 +35,33 @@ mod readback;
 mod request;
 mod seccomp;
 
+mod delivery;
 mod door;
 mod ending;
 mod engine;
 mod kernel;
+mod relay;
 mod wake;
 mod watcher;
 
+mod archive;
 mod copy;
 mod directory;
 mod keep;
 mod record;
 mod remains;
 
+pub use build::{
+    BuildError, BuildEvent, BuildListener, BuildManner, BuildOrder, BuildSource, BuilderChoice,
+    BuiltFrom, BuiltImage, ContextLimits, ImageBuilder, ImageSummary, PruneOrder, Pruned, Recipe,
+    RecipeFiles, RecipeNames, Reuse, StepState, as_statuses,
+};
 pub use docker::DockerRuntime;
 pub use ending::ExitReason;
-pub use engine::{AddressError, EngineAddress, EngineError, EngineFault, EngineSources, TlsFiles};
+pub use engine::{
+    AddressError, EngineAddress, EngineError, EngineFault, EnginePlace, EngineSources, SshHost,
+    TlsFiles,
+};
 pub use monitor::{EngineReport, LogMode, LogPiece, LogQuery, LogStream, Logs, Measured};
 pub use options::{
     Allowed, Debugging, DockerOptions, GpuRequest, Lifetime, NetworkChoice, PortChoice,
@@ -55,4 +69,3 @@ pub use options::{
     Warm, WorkspaceOwnership,
 };
 pub use volumes::{VolumeError, VolumeMode, VolumeRequest, VolumeSource};
-pub use warm::WarmCounts;

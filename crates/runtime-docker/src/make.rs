@@ -15,7 +15,8 @@ use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses, life};
 
 use crate::{
-    EngineError, EngineFault, Lifetime, NetworkChoice, Reach,
+    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, Reach,
+    delivery::{Delivered, deliver},
     directory::{DirectoryError, PORTS, RunDirectory},
     docker::{NAME, Shared},
     door::Doorway,
@@ -29,7 +30,7 @@ use crate::{
     readback::{self, Mismatch},
     record::Record,
     remains::Remains,
-    request::{OWNER_LABEL, Order, RequestError, SANDBOX_LABEL, request},
+    request::{OWNER_LABEL, Order, Program, RequestError, SANDBOX_LABEL, request},
     sandbox::{DockerSandbox, Parts},
     wake::{Awake, START_MAX, Wake, WakeError, wake},
 };
@@ -44,6 +45,8 @@ struct Making<'a> {
     program: &'a StaticProgram,
     image: &'a ImageFound,
     doorway: &'a Doorway,
+    /// The program, when the Engine does not see ours.
+    sent: Option<&'a Delivered>,
     statuses: &'a Statuses,
     /// Volumes that hold its overlays.
     overlays: Vec<String>,
@@ -56,6 +59,7 @@ struct Made {
     remains: Remains,
     awake: Awake,
     container: String,
+    lifetime: Lifetime,
 }
 
 /// Why nothing came of an attempt.
@@ -91,6 +95,7 @@ pub(crate) async fn make(
     shared: Arc<Shared>,
     spec: SandboxSpec,
     statuses: Arc<Statuses>,
+    lifetime: Lifetime,
 ) -> Result<DockerSandbox, RuntimeError> {
     let id = match spec.id.clone() {
         Some(id) => id,
@@ -122,6 +127,7 @@ pub(crate) async fn make(
                 remains,
                 awake,
                 container,
+                lifetime,
             },
         ),
         Err(error) => {
@@ -146,10 +152,11 @@ fn own(
         key: made.awake.key,
         workspace: options.workspace_path.clone(),
         timeout: spec.timeout,
-        lifetime: options.lifetime,
+        lifetime: made.lifetime,
         image: made.plan.image,
         created: SystemTime::now(),
         relaxed: made.plan.relaxed,
+        place: options.place,
     };
     let written = record.write(made.remains.directory.path());
     let engine = made.remains.engine.clone();
@@ -169,7 +176,7 @@ fn own(
     ));
     // Without a record nobody could find it: dropping the life closes it.
     written.map_err(cannot_start)?;
-    if options.lifetime != Lifetime::WithUs {
+    if made.lifetime != Lifetime::WithUs {
         life.outlive();
     }
     statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
@@ -199,13 +206,22 @@ async fn bring_up(
     remains: &mut Remains,
 ) -> Result<(Awake, String), RuntimeError> {
     let directory = remains.directory.path().to_owned();
-    let doorway = Doorway::make(&directory, plan.user.uid, plan.user.gid).map_err(cannot_start)?;
+    let place = shared.options.place;
+    let doorway = Doorway::make(place, &directory, plan.user).map_err(cannot_start)?;
+    let sent = match place {
+        EnginePlace::ThisMachine => None,
+        EnginePlace::Elsewhere => {
+            let sent = deliver(shared, &remains.engine, program, &image.id).await?;
+            Some(sent)
+        }
+    };
     let mut making = Making {
         shared,
         plan,
         program,
         image,
         doorway: &doorway,
+        sent: sent.as_ref(),
         statuses,
         overlays: Vec::new(),
     };
@@ -299,12 +315,23 @@ impl Making<'_> {
         let options = &self.shared.options;
         let locks = self.shared.directory.join(PORTS);
         let reserved = ports::reserve(&options.ports, options.bind_address, &locks)?;
+        let file = self.program.path.to_string_lossy();
+        let door = self.doorway.shared().unwrap_or(Path::new(""));
+        let door = door.to_string_lossy();
+        let program = match self.sent {
+            Some(sent) => Program::Sent {
+                volume: &sent.volume,
+            },
+            None => Program::Here {
+                file: &file,
+                door: &door,
+            },
+        };
         let body = request(&Order {
             options,
             plan: self.plan,
             image: self.image,
-            program: &self.program.path.to_string_lossy(),
-            door: &self.doorway.path.to_string_lossy(),
+            program,
             ports: &reserved,
             overlays: &self.overlays,
             owner: &self.shared.owner,

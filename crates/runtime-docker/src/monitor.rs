@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use zareba_runtime::{RuntimeError, SandboxId};
 
 use crate::{
-    EngineError, docker::Shared, ending::Condition, found::look_up, make::cannot_start,
-    sandbox::Parts,
+    EngineError, EnginePlace, docker::Shared, ending::Condition, found::look_up,
+    make::cannot_start, sandbox::Parts,
 };
 
 /// The oldest interface that has all that is asked for (Docker 20.10).
@@ -97,7 +97,8 @@ pub(crate) async fn logs(
     let engine = shared.engine().await?;
     let since = query.since.and_then(|since| {
         let since = since.duration_since(UNIX_EPOCH).ok()?;
-        i32::try_from(since.as_secs()).ok()
+        // What is too late to be written down is later than all that was written.
+        Some(i32::try_from(since.as_secs()).unwrap_or(i32::MAX))
     });
     let options = LogsOptions {
         follow: query.mode == LogMode::Follow,
@@ -174,11 +175,11 @@ pub(crate) async fn describe(parts: &Parts) -> Result<Value, EngineError> {
         }
         Condition::New | Condition::Ended(_) => Value::Null,
     };
-    let state = match condition {
-        Condition::New => "new".to_owned(),
-        Condition::Running => "running".to_owned(),
-        Condition::Paused => "paused".to_owned(),
-        Condition::Ended(reason) => reason.to_string(),
+    let (state, ended) = match condition {
+        Condition::New => ("new", None),
+        Condition::Running => ("running", None),
+        Condition::Paused => ("paused", None),
+        Condition::Ended(reason) => ("ended", Some(reason.describe())),
     };
     let host = container.host_config.unwrap_or_default();
     let filter = host.security_opt.iter().flatten();
@@ -197,6 +198,7 @@ pub(crate) async fn describe(parts: &Parts) -> Result<Value, EngineError> {
         "id": parts.id.as_str(),
         "runtime": "docker",
         "state": state,
+        "ended": ended,
         "container": { "id": parts.container, "name": container.name },
         "image": {
             "name": parts.record.image,
@@ -215,6 +217,10 @@ pub(crate) async fn describe(parts: &Parts) -> Result<Value, EngineError> {
             "ipc": host.ipc_mode,
             "cgroup_namespace": host.cgroupns_mode.map(|mode| mode.to_string()),
             "runtime": host.runtime,
+            "reached": match parts.record.place {
+                EnginePlace::ThisMachine => "by a socket",
+                EnginePlace::Elsewhere => "through the Engine",
+            },
         },
         "kernel": parts.held.as_ref().map_or_else(|| json!("not asked"), |held| held.describe()),
         "limits": {
@@ -245,6 +251,11 @@ pub(crate) async fn probe(shared: &Shared) -> Result<EngineReport, RuntimeError>
     require(
         version_of(&api) >= API_MIN,
         format!("its interface {api} is older than {major}.{minor}; update the Engine"),
+    );
+    require(
+        !engine.is_podman().await.map_err(cannot_start)?,
+        "it is Podman, which does not take our filter of system calls; use a Docker Engine"
+            .to_owned(),
     );
     let is = |flag: Option<bool>| flag.unwrap_or(false);
     require(is(info.memory_limit), "it cannot limit memory".to_owned());

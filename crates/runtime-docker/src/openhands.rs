@@ -12,12 +12,10 @@ use std::{
 };
 
 use bollard::models::ContainerCreateBody;
-use bytes::Bytes;
-use futures_util::stream;
-use tokio::sync::mpsc;
 use zareba_runtime::RuntimeError;
 
 use crate::{
+    archive::{Packing, Pieces},
     docker::Shared,
     engine::Engine,
     image,
@@ -54,10 +52,6 @@ const PYTHON: &str = "/usr/bin/python3";
 /// Directories that are there before anything else.
 const DIRECTORIES: [&str; 2] = ["openhands/code", "openhands/bin"];
 
-/// Pieces of the archive that wait to be sent, and their size.
-const PIECES_MAX: usize = 8;
-const PIECE_BYTES: usize = 256 * 1024;
-
 /// Makes the image `tag` from the image `base` and returns its id.
 pub(crate) async fn make_image(
     shared: &Shared,
@@ -88,17 +82,8 @@ async fn turn_into_image(
     program: PathBuf,
     tag: &str,
 ) -> Result<String, RuntimeError> {
-    let (send, pieces) = mpsc::channel(PIECES_MAX);
-    let packing = tokio::task::spawn_blocking(move || pack(&program, Pieces::new(send)));
-    let pieces = stream::unfold(pieces, |mut pieces| async move {
-        let piece: Bytes = pieces.recv().await?;
-        Some((Ok::<_, io::Error>(piece), pieces))
-    });
-    let unpacked = engine.unpack_into_new(container, pieces).await;
-    // Ends in any case: nobody takes its pieces any more.
-    let packed = packing.await.map_err(cannot_start)?;
-    packed.map_err(cannot_start)?;
-    unpacked.map_err(cannot_start)?;
+    let archive = Packing::begin(move |pieces| pack(&program, pieces));
+    archive.unpack_into(engine, container, "/").await?;
     engine.commit(container, tag).await.map_err(cannot_start)
 }
 
@@ -126,35 +111,4 @@ fn pack(program: &Path, pieces: Pieces) -> io::Result<()> {
     let mut entry = header(tar::EntryType::Regular, 0o755, file.metadata()?.len());
     archive.append_data(&mut entry, PROGRAM, file)?;
     archive.into_inner()?.flush()
-}
-
-/// Sends what is written, in pieces.
-struct Pieces {
-    send: mpsc::Sender<Bytes>,
-    piece: Vec<u8>,
-}
-
-impl Pieces {
-    fn new(send: mpsc::Sender<Bytes>) -> Self {
-        Self {
-            send,
-            piece: Vec::with_capacity(PIECE_BYTES),
-        }
-    }
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
-        let sent = self.send.blocking_send(piece);
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
 }

@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Map, Value};
 use zareba_executor::{FileScope, Linting};
 
-use crate::{EngineAddress, volumes::VolumeRequest};
+use crate::{EngineAddress, EnginePlace, volumes::VolumeRequest};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -24,6 +24,9 @@ const MIB: u64 = 1024 * 1024;
 pub struct DockerOptions {
     /// Where the Engine is.
     pub engine: EngineAddress,
+    /// Whether it sees the files of this machine. One that does not gets our program sent, and no
+    /// directory of this machine can be mounted.
+    pub place: EnginePlace,
     /// Where sandboxes have their private directories, made when missing.
     pub state_dir: PathBuf,
     /// The `zareba` program, which runs in every container and must therefore be static.
@@ -68,7 +71,7 @@ pub struct DockerOptions {
     pub allowed: Allowed,
     /// How long sandboxes live.
     pub lifetime: Lifetime,
-    /// Sandboxes that are started ahead; none when sandboxes are kept alive.
+    /// Sandboxes that are started ahead.
     pub warm: Warm,
     /// The shell; `None` looks for bash and then for sh.
     pub shell: Option<PathBuf>,
@@ -84,6 +87,7 @@ impl DockerOptions {
     /// The strictest set: no network, no rights, nothing of this machine but a given workspace.
     pub fn hardened(engine: EngineAddress, state_dir: PathBuf, program: PathBuf) -> Self {
         Self {
+            place: engine.usual_place(),
             engine,
             state_dir,
             program,

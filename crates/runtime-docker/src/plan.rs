@@ -13,7 +13,7 @@ use std::{
 use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Variables};
 
 use crate::{
-    Debugging, DockerOptions, NetworkChoice, Reach, RootMode, SandboxUser, VolumeMode,
+    Debugging, DockerOptions, EnginePlace, NetworkChoice, Reach, RootMode, SandboxUser, VolumeMode,
     VolumeRequest, VolumeSource, WorkspaceOwnership,
     volumes::{MountRules, VolumeError, check_target},
 };
@@ -83,6 +83,9 @@ impl Plan {
         })?;
         check_target(&options.workspace_path).map_err(refused)?;
         check_network(options)?;
+        if options.place == EnginePlace::Elsewhere {
+            check_elsewhere(options, spec)?;
+        }
         let rules = MountRules {
             state_dir: &options.state_dir,
             socket: options.engine.socket(),
@@ -90,7 +93,7 @@ impl Plan {
         };
         let given = spec.workspace.as_deref();
         let workspace = given.map(|path| find_workspace(&rules, path)).transpose()?;
-        let user = identity(options.user, workspace.as_deref())?;
+        let user = identity(options, workspace.as_deref())?;
         if let Some(workspace) = &workspace {
             make_usable(workspace, user, options.ownership)?;
         }
@@ -162,6 +165,32 @@ fn check_network(options: &DockerOptions) -> Result<(), RuntimeError> {
     Ok(())
 }
 
+/// Nothing of this machine can be had on another one.
+fn check_elsewhere(options: &DockerOptions, spec: &SandboxSpec) -> Result<(), RuntimeError> {
+    let refused = |what: &str, instead: &str| {
+        Err(invalid(format!(
+            "{what} of this machine cannot be had on the Engine's, which is another one; {instead}"
+        )))
+    };
+    if spec.workspace.is_some() {
+        return refused(
+            "a workspace",
+            "copy the files in, or use a volume of the Engine",
+        );
+    }
+    let is_named = |volume: &VolumeRequest| matches!(volume.source, VolumeSource::Named(_));
+    if !options.volumes.iter().all(is_named) {
+        return refused("directories", "use volumes of the Engine, by their names");
+    }
+    if !options.ports.is_empty() {
+        return refused(
+            "ports",
+            "leave them out: every port inside can be connected to",
+        );
+    }
+    Ok(())
+}
+
 fn find_workspace(rules: &MountRules<'_>, path: &Path) -> Result<PathBuf, RuntimeError> {
     fs::create_dir_all(path).map_err(|source| {
         let path = path.to_owned();
@@ -170,7 +199,18 @@ fn find_workspace(rules: &MountRules<'_>, path: &Path) -> Result<PathBuf, Runtim
     rules.resolve(path).map_err(refused)
 }
 
-fn identity(choice: SandboxUser, workspace: Option<&Path>) -> Result<Identity, RuntimeError> {
+fn identity(options: &DockerOptions, workspace: Option<&Path>) -> Result<Identity, RuntimeError> {
+    let nobody = Identity {
+        uid: UNPRIVILEGED,
+        gid: UNPRIVILEGED,
+    };
+    if options.place == EnginePlace::Elsewhere {
+        // Our own number means nobody there.
+        return Ok(match options.user {
+            SandboxUser::Numbers { uid, gid } => Identity { uid, gid },
+            SandboxUser::Unprivileged => nobody,
+        });
+    }
     let us = Identity {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
@@ -182,11 +222,7 @@ fn identity(choice: SandboxUser, workspace: Option<&Path>) -> Result<Identity, R
             gid: metadata.gid(),
         })
     });
-    let nobody = Identity {
-        uid: UNPRIVILEGED,
-        gid: UNPRIVILEGED,
-    };
-    let chosen = match choice {
+    let chosen = match options.user {
         SandboxUser::Numbers { uid, gid } => Identity { uid, gid },
         // Nobody but root can open the socket of somebody else.
         SandboxUser::Unprivileged if us.uid != 0 => us,

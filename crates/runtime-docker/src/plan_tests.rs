@@ -151,3 +151,45 @@ fn what_makes_no_sense_is_refused_in_words() {
         assert!(error.to_string().contains(words), "{words}: {error}");
     }
 }
+
+#[test]
+fn elsewhere_nothing_of_this_machine_is_used_or_named() {
+    let state = tempfile::tempdir().unwrap();
+    let mut options = options(state.path());
+    options.place = EnginePlace::Elsewhere;
+    let decided = plan(&options, &spec()).unwrap();
+    assert_eq!(
+        decided.user,
+        Identity {
+            uid: 1000,
+            gid: 1000
+        }
+    );
+    // Nobody has to be able to open a socket, so it may be anybody.
+    options.user = SandboxUser::Numbers { uid: 7, gid: 8 };
+    let decided = plan(&options, &spec()).unwrap();
+    assert_eq!(decided.user, Identity { uid: 7, gid: 8 });
+    let refusal = |options: &DockerOptions, spec: &SandboxSpec| {
+        let error = plan(options, spec).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Invalid);
+        error.to_string()
+    };
+    let missing = state.path().join("workspace");
+    let given = SandboxSpec {
+        workspace: Some(missing.clone()),
+        ..spec()
+    };
+    assert!(refusal(&options, &given).contains("copy the files in"));
+    assert!(!missing.exists());
+    options.volumes = VolumeRequest::parse_list("named:/a").unwrap();
+    plan(&options, &spec()).unwrap();
+    options.volumes = VolumeRequest::parse_list("/usr/share:/a:ro").unwrap();
+    assert!(refusal(&options, &spec()).contains("volumes of the Engine"));
+    options.volumes = Vec::new();
+    options.network = NetworkChoice::Own(Reach::Inside);
+    options.ports = vec![PortRequest {
+        choice: PortChoice::Any { inside: 80 },
+        variable: None,
+    }];
+    assert!(refusal(&options, &spec()).contains("every port inside"));
+}

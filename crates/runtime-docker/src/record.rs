@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::Lifetime;
+use crate::{EnginePlace, Lifetime};
 
 const NAME: &str = "sandbox.json";
 const VERSION: u64 = 1;
@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) created: SystemTime,
     /// What is weaker than it could be.
     pub(crate) relaxed: Vec<String>,
+    /// Where its Engine was: that decides how it is reached.
+    pub(crate) place: EnginePlace,
 }
 
 impl Record {
@@ -53,6 +55,7 @@ impl Record {
             "image": self.image,
             "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
             "relaxed": self.relaxed,
+            "elsewhere": self.place == EnginePlace::Elsewhere,
         });
         let draft = directory.join(format!("{NAME}.{:08x}", rand::random::<u32>()));
         let mut file = File::options()
@@ -96,6 +99,10 @@ impl Record {
                 .iter()
                 .map(|item| item.as_str().map(str::to_owned))
                 .collect::<Option<_>>()?,
+            place: match document.get("elsewhere").and_then(Value::as_bool) {
+                Some(true) => EnginePlace::Elsewhere,
+                _ => EnginePlace::ThisMachine,
+            },
         })
     }
 }
@@ -131,6 +138,7 @@ mod tests {
             image: "debian:12".to_owned(),
             created: UNIX_EPOCH + Duration::from_millis(1_234_567),
             relaxed: vec!["network: host".to_owned()],
+            place: EnginePlace::Elsewhere,
         }
     }
 

@@ -13,7 +13,7 @@ use bollard::models::{
 use zareba_executor::{FileScope, Linting};
 
 use crate::{
-    Debugging, DockerOptions, GpuRequest, NetworkChoice, RootMode, Usage,
+    Debugging, DockerOptions, GpuRequest, NetworkChoice, RootMode, Usage, delivery,
     door::SOCKET,
     engine::ImageFound,
     extra::{self, ExtraError},
@@ -28,6 +28,9 @@ pub(crate) const DOOR: &str = "/.zareba/door";
 const STATE: &str = "/.zareba/state";
 /// The home directory where the image's own cannot be written to.
 const HOME: &str = "/home/agent";
+
+/// A socket takes none.
+const DOOR_BYTES: u64 = 64 * 1024;
 
 /// Labels by which a container is known (DK-6).
 pub(crate) const OWNER_LABEL: &str = "dev.zareba.owner";
@@ -78,14 +81,38 @@ pub(crate) struct Order<'a> {
     pub(crate) options: &'a DockerOptions,
     pub(crate) plan: &'a Plan,
     pub(crate) image: &'a ImageFound,
-    /// The static program, on this machine.
-    pub(crate) program: &'a str,
-    /// The directory of the socket, on this machine.
-    pub(crate) door: &'a str,
+    pub(crate) program: Program<'a>,
     pub(crate) ports: &'a [Reserved],
     /// Volumes of the Engine that hold the overlays, in the plan's order.
     pub(crate) overlays: &'a [String],
     pub(crate) owner: &'a str,
+}
+
+/// Where the Engine finds the program, and where the executor's socket goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Program<'a> {
+    /// On this machine, which it sees.
+    Here {
+        /// The static program.
+        file: &'a str,
+        /// The directory of the socket.
+        door: &'a str,
+    },
+    /// In a volume of its own; the socket is where only the container sees it.
+    Sent {
+        /// The volume's name.
+        volume: &'a str,
+    },
+}
+
+impl Program<'_> {
+    /// The program's path inside.
+    fn path(self) -> String {
+        match self {
+            Self::Here { .. } => PROGRAM.to_owned(),
+            Self::Sent { .. } => delivery::program_path(),
+        }
+    }
 }
 
 /// Writes the request.
@@ -100,7 +127,7 @@ pub(crate) fn request(order: &Order<'_>) -> Result<ContainerCreateBody, RequestE
         image: Some(plan.image.clone()),
         user: Some(format!("{}:{}", plan.user.uid, plan.user.gid)),
         env: Some(environment(order)),
-        entrypoint: Some(vec![PROGRAM.to_owned()]),
+        entrypoint: Some(vec![order.program.path()]),
         cmd: Some(arguments(order)),
         working_dir: Some("/".to_owned()),
         labels: Some(owned(labels)),
@@ -271,6 +298,9 @@ fn scratch(order: &Order<'_>) -> HashMap<String, String> {
         }
         places.insert(HOME.to_owned(), scratch.clone());
     }
+    if let Program::Sent { .. } = order.program {
+        places.insert(DOOR.to_owned(), bounded(DOOR_BYTES, "700"));
+    }
     for volume in &order.image.volumes {
         places.insert(volume.clone(), scratch.clone());
     }
@@ -293,10 +323,15 @@ fn mounts(order: &Order<'_>) -> Vec<Mount> {
         read_only: Some(read_only),
         ..Mount::default()
     };
-    let mut mounts = vec![
-        mount(MountType::BIND, order.program, PROGRAM, true),
-        mount(MountType::BIND, order.door, DOOR, false),
-    ];
+    let mut mounts = match order.program {
+        Program::Here { file, door } => vec![
+            mount(MountType::BIND, file, PROGRAM, true),
+            mount(MountType::BIND, door, DOOR, false),
+        ],
+        Program::Sent { volume } => {
+            vec![mount(MountType::VOLUME, volume, delivery::DIRECTORY, true)]
+        }
+    };
     if let Some(workspace) = &order.plan.workspace {
         let target = order.options.workspace_path.to_string_lossy();
         let source = workspace.to_string_lossy();

@@ -8,7 +8,16 @@ use zareba_runtime::{SandboxId, SandboxSpec};
 use super::*;
 use crate::EngineAddress;
 
+const HERE: Program<'_> = Program::Here {
+    file: "/host/zareba",
+    door: "/host/door",
+};
+
 fn sent(change: impl FnOnce(&mut DockerOptions)) -> Value {
+    sent_with(HERE, change)
+}
+
+fn sent_with(program: Program<'_>, change: impl FnOnce(&mut DockerOptions)) -> Value {
     let state = tempfile::tempdir().unwrap();
     let engine = EngineAddress::Unix("/nowhere".into());
     let state_dir = state.path().to_owned();
@@ -35,8 +44,7 @@ fn sent(change: impl FnOnce(&mut DockerOptions)) -> Value {
         options: &options,
         plan: &plan,
         image: &image,
-        program: "/host/zareba",
-        door: "/host/door",
+        program,
         ports: &[],
         overlays: &[],
         owner: "owner",
@@ -102,4 +110,25 @@ fn variables_of_shells_cannot_change_the_executor() {
     assert!(variables.contains(&json!("ZAREBA_ENV_LD_PRELOAD=/x")));
     assert!(variables.contains(&json!("ZAREBA_ENV_GIVEN=it's $HOME")));
     assert!(!variables.contains(&json!("LD_PRELOAD=/x")));
+}
+
+#[test]
+fn an_engine_elsewhere_is_told_of_no_path_of_this_machine() {
+    let body = sent_with(Program::Sent { volume: "program" }, |options| {
+        options.place = crate::EnginePlace::Elsewhere;
+    });
+    assert_eq!(body["Entrypoint"], json!(["/.zareba/program/zareba"]));
+    let host = &body["HostConfig"];
+    assert_eq!(
+        host["Mounts"],
+        json!([{
+            "Type": "volume",
+            "Source": "program",
+            "Target": "/.zareba/program",
+            "ReadOnly": true,
+        }])
+    );
+    let door = host["Tmpfs"]["/.zareba/door"].as_str().unwrap();
+    assert!(door.contains("mode=700,uid=1000,gid=1000"), "{door}");
+    assert!(!body.to_string().contains("/host/"));
 }

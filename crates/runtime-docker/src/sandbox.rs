@@ -1,5 +1,7 @@
 //! A sandbox in a container, as callers see it.
 
+mod files;
+
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -16,7 +18,8 @@ use zareba_protocol::{
     ObservationKind, RunCommand, RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RuntimeError, Sandbox, SandboxId, Statuses, Turns, Variables, life::Life,
+    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
+    life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -25,14 +28,16 @@ use zareba_wire::{
 };
 
 use crate::{
-    EngineError, EngineFault, NetworkChoice, VariableStore, copy,
+    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, VariableStore, copy,
     docker::{NAME, Shared},
     door::Link,
     engine::{Engine, ImageFound},
     keep::Fate,
     kernel::Held,
+    make::cannot_start,
     monitor,
     record::Record,
+    relay,
     watcher::Happened,
 };
 
@@ -84,6 +89,23 @@ impl DockerSandbox {
             ports: forwarded(container),
             turns: Turns::default(),
         }
+    }
+
+    /// From now on it is somebody's, who may want it to go on without us.
+    pub(crate) fn become_kept(
+        &mut self,
+        timeout: Duration,
+        lifetime: Lifetime,
+    ) -> Result<(), RuntimeError> {
+        let parts = &mut self.parts;
+        parts.record.timeout = timeout;
+        parts.record.lifetime = lifetime;
+        if lifetime != Lifetime::WithUs {
+            let directory = parts.shared.directory.join(parts.id.as_str());
+            parts.record.write(&directory).map_err(cannot_start)?;
+            parts.life.outlive();
+        }
+        Ok(())
     }
 
     async fn run(&self, action: ActionEvent) -> Result<ObservationEvent, RuntimeError> {
@@ -145,10 +167,10 @@ impl DockerSandbox {
         }
     }
 
-    async fn transfer(
+    async fn transfer<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<(), RuntimeError>> + Send + 'static,
-    ) -> Result<(), RuntimeError> {
+        work: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
         self.require_running()?;
         match self.parts.life.run(work).await {
             Ok(result) => result,
@@ -189,6 +211,7 @@ impl DockerSandbox {
     fn explain(&self, deed: &'static str, error: ClientError) -> RuntimeError {
         match error {
             ClientError::Program(error) => RuntimeError::Program(error),
+            ClientError::File(error) => RuntimeError::File(error),
             ClientError::Timeout { waited } => RuntimeError::Timeout { waited },
             ClientError::InvalidRequest { problem } => RuntimeError::Invalid { message: problem },
             error => match error.class() {
@@ -263,6 +286,9 @@ impl DockerSandbox {
 
     async fn connect(&self, port: u16) -> Result<TcpStream, RuntimeError> {
         self.require_running()?;
+        if self.parts.record.place == EnginePlace::Elsewhere {
+            return self.connect_through_engine(port).await;
+        }
         let address = match &self.parts.shared.options.network {
             NetworkChoice::Host => IpAddr::V4(Ipv4Addr::LOCALHOST),
             NetworkChoice::Nothing => {
@@ -284,6 +310,15 @@ impl DockerSandbox {
             Ok(connected) => connected.map_err(|error| refused(error.to_string())),
             Err(_) => Err(refused(format!("no answer within {CONNECT_MAX:?}"))),
         }
+    }
+
+    /// Its networks are another machine's, so the way is the one to its executor. It needs none.
+    async fn connect_through_engine(&self, port: u16) -> Result<TcpStream, RuntimeError> {
+        let (engine, container) = (self.parts.engine.clone(), self.parts.container.clone());
+        let connected = relay::connect(engine, container, port).await;
+        connected.map_err(|error| RuntimeError::Invalid {
+            message: format!("cannot connect to port {port}: {error}"),
+        })
     }
 
     /// Its address on the first network that gave it one.
@@ -387,6 +422,10 @@ impl Sandbox for DockerSandbox {
             let path = path.as_deref().map(Path::new);
             link.client().list_files(path).await
         }))
+    }
+
+    fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
+        Ok(self)
     }
 
     fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {

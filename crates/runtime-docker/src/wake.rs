@@ -102,7 +102,7 @@ pub(crate) async fn wake(wake: Wake<'_>) -> Result<Awake, WakeError> {
         }
         Err(_) => return Err(WakeError::Late),
     }
-    let link = wake.doorway.open(&key)?;
+    let link = wake.doorway.open(engine, container, &key)?;
     if let Err(error) = wake.doorway.shut() {
         tracing::warn!(%error, container, "the directory of a socket stays open to its sandbox");
     }

@@ -1,33 +1,29 @@
 //! Sandboxes that are started ahead, so that one is there when it is asked for.
 //!
-//! A warm sandbox has an empty workspace and no name that anybody chose; only a spec that asks for
-//! nothing else gets one. It belongs to the pool until then, and dropping the pool closes it.
+//! A warm sandbox has an empty workspace and a name that nobody chose; only a spec that asks for
+//! nothing else gets one. It belongs to the pool until then: dropping the pool closes it, and it is
+//! written down as one that ends with its owner, also where sandboxes are kept alive. It becomes
+//! one that is kept in the moment in which it is handed out.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxSpec, StatusCallback, StatusUpdate, Statuses};
+use zareba_runtime::{
+    PoolCounts, RuntimeError, SandboxId, SandboxSpec, StatusCallback, StatusUpdate, Statuses,
+};
 
-use crate::{docker::Shared, make::make, sandbox::DockerSandbox};
+use crate::{Lifetime, docker::Shared, make::make, sandbox::DockerSandbox};
 
 /// How long an action of a warm sandbox may take that does not say so itself, until the spec that
 /// gets it says so.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a warm pool was good for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WarmCounts {
-    /// Sandboxes that wait.
-    pub waiting: usize,
-    /// Sandboxes that were handed out.
-    pub handed_out: u64,
-    /// Specs that asked for something else, or found none.
-    pub missed: u64,
-}
+/// How long one is kept for somebody who was told its name.
+const RESERVED_MAX: Duration = Duration::from_secs(60);
 
 /// Sandboxes that wait.
 #[derive(Debug)]
@@ -41,8 +37,9 @@ pub(crate) struct WarmPool {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Warm>,
-    handed_out: u64,
-    missed: u64,
+    /// Kept for somebody who was told its name, since then.
+    reserved: Vec<(Instant, Warm)>,
+    counts: PoolCounts,
     is_shut: bool,
 }
 
@@ -83,13 +80,13 @@ impl WarmPool {
         }
     }
 
-    pub(crate) fn counts(&self) -> WarmCounts {
+    /// None when nothing is ever started ahead.
+    pub(crate) fn counts(&self) -> Option<PoolCounts> {
         let state = self.lock();
-        WarmCounts {
-            waiting: state.waiting.len(),
-            handed_out: state.handed_out,
-            missed: state.missed,
-        }
+        (self.shared.options.warm.sandboxes > 0).then(|| PoolCounts {
+            ready: state.waiting.len(),
+            ..state.counts
+        })
     }
 
     /// Starts sandboxes until as many wait as were asked for.
@@ -97,43 +94,59 @@ impl WarmPool {
         fill(&self.shared, &self.state, &self.filling).await
     }
 
-    /// Hands one out, and starts another in its place in the background.
-    pub(crate) async fn take(&self, spec: &SandboxSpec) -> Option<DockerSandbox> {
-        if self.shared.options.warm.sandboxes == 0 {
+    /// The name of one that fits, which is kept for whoever asks for it by that.
+    pub(crate) fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
+        if spec.id.is_some() || !self.fits(spec) {
             return None;
         }
+        let mut state = self.lock();
+        state.sweep();
+        let warm = state.waiting.pop_front()?;
+        let id = warm.sandbox.parts.id.clone();
+        state.reserved.push((Instant::now(), warm));
+        Some(id)
+    }
+
+    /// Hands one out, and starts another in its place in the background.
+    ///
+    /// # Errors
+    /// When it cannot be written down as one that is kept; it is closed then.
+    pub(crate) async fn take(
+        &self,
+        spec: &SandboxSpec,
+    ) -> Result<Option<DockerSandbox>, RuntimeError> {
+        if self.shared.options.warm.sandboxes == 0 {
+            return Ok(None);
+        }
         let taken = if self.fits(spec) {
-            self.take_living().await
+            self.take_living(spec.id.as_ref()).await
         } else {
             None
         };
-        {
-            let mut state = self.lock();
-            match &taken {
-                Some(_) => state.handed_out += 1,
-                None => state.missed += 1,
-            }
+        match &taken {
+            Some(_) => self.lock().counts.handed_out += 1,
+            None => self.lock().counts.cold += 1,
         }
         self.refill();
-        let Warm { mut sandbox, heir } = taken?;
-        if let Some(callback) = &spec.on_status {
-            let _ = heir.0.set(Arc::clone(callback));
-        }
-        sandbox.parts.record.timeout = spec.timeout;
-        let statuses: &Statuses = &sandbox.parts.statuses;
-        statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
-        statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
-        statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
-        Some(sandbox)
+        let Some(warm) = taken else { return Ok(None) };
+        hand_over(warm, spec, self.shared.options.lifetime).map(Some)
     }
 
-    /// The next that answers. One that has ended meanwhile is closed by being dropped.
-    async fn take_living(&self) -> Option<Warm> {
+    /// The next that answers, or the one of this name. One that has ended meanwhile is closed by
+    /// being dropped.
+    async fn take_living(&self, id: Option<&SandboxId>) -> Option<Warm> {
         loop {
-            let next = self.lock().waiting.pop_front()?;
+            let next = {
+                let mut state = self.lock();
+                match id {
+                    Some(id) => state.claim(id)?,
+                    None => state.waiting.pop_front()?,
+                }
+            };
             if next.sandbox.parts.link.client().alive().await.is_ok() {
                 return Some(next);
             }
+            self.lock().counts.lost += 1;
         }
     }
 
@@ -142,7 +155,7 @@ impl WarmPool {
         let waiting = {
             let mut state = self.lock();
             state.is_shut = true;
-            std::mem::take(&mut state.waiting)
+            state.take_all()
         };
         // One that is just being started is closed by whoever starts it.
         drop(self.filling.lock().await);
@@ -154,8 +167,7 @@ impl WarmPool {
     fn fits(&self, spec: &SandboxSpec) -> bool {
         let options = &self.shared.options;
         let image = spec.image.as_ref();
-        spec.id.is_none()
-            && spec.workspace.is_none()
+        spec.workspace.is_none()
             && spec.environment.is_empty()
             && spec.no_change_timeout == options.warm.no_change_timeout
             && image.is_none_or(|image| Some(image) == options.image.as_ref())
@@ -181,8 +193,57 @@ impl Drop for WarmPool {
     fn drop(&mut self) {
         let mut state = self.lock();
         state.is_shut = true;
-        state.waiting.clear();
+        drop(state.take_all());
     }
+}
+
+impl State {
+    /// Takes back those that nobody came for, and forgets those that ended while they waited.
+    fn sweep(&mut self) {
+        let (kept, stale): (Vec<_>, Vec<_>) = std::mem::take(&mut self.reserved)
+            .into_iter()
+            .partition(|(since, _)| since.elapsed() < RESERVED_MAX);
+        self.reserved = kept;
+        self.waiting.extend(stale.into_iter().map(|(_, warm)| warm));
+        let before = self.waiting.len();
+        self.waiting
+            .retain(|warm| warm.sandbox.parts.fate.ended().is_none());
+        self.counts.lost += u64::try_from(before - self.waiting.len()).unwrap_or_default();
+    }
+
+    /// The one that was kept under this name.
+    fn claim(&mut self, id: &SandboxId) -> Option<Warm> {
+        let is_it = |(_, warm): &(Instant, Warm)| warm.sandbox.parts.id == *id;
+        let at = self.reserved.iter().position(is_it)?;
+        Some(self.reserved.swap_remove(at).1)
+    }
+
+    fn take_all(&mut self) -> Vec<Warm> {
+        let reserved = std::mem::take(&mut self.reserved).into_iter();
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting
+            .into_iter()
+            .chain(reserved.map(|(_, warm)| warm))
+            .collect()
+    }
+}
+
+/// Makes it that of the spec, which lives as long as others do.
+fn hand_over(
+    warm: Warm,
+    spec: &SandboxSpec,
+    lifetime: Lifetime,
+) -> Result<DockerSandbox, RuntimeError> {
+    let Warm { mut sandbox, heir } = warm;
+    if let Some(callback) = &spec.on_status {
+        let _ = heir.0.set(Arc::clone(callback));
+    }
+    let statuses: &Statuses = &sandbox.parts.statuses;
+    statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
+    statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
+    statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
+    sandbox.become_kept(spec.timeout, lifetime)?;
+    Ok(sandbox)
 }
 
 async fn fill(
@@ -192,9 +253,11 @@ async fn fill(
 ) -> Result<(), RuntimeError> {
     let _filling = filling.lock().await;
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_wanted =
-        |state: &State| !state.is_shut && state.waiting.len() < shared.options.warm.sandboxes;
-    while is_wanted(&lock()) {
+    let is_wanted = |state: &mut State| {
+        state.sweep();
+        !state.is_shut && state.waiting.len() < shared.options.warm.sandboxes
+    };
+    while is_wanted(&mut lock()) {
         let heir = Heir::default();
         let spec = SandboxSpec {
             id: None,
@@ -206,10 +269,10 @@ async fn fill(
             on_status: Some(heir.callback()),
         };
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        let sandbox = make(Arc::clone(shared), spec, statuses).await?;
+        let sandbox = make(Arc::clone(shared), spec, statuses, Lifetime::WithUs).await?;
         let rejected = {
             let mut state = lock();
-            if is_wanted(&state) {
+            if is_wanted(&mut state) {
                 state.waiting.push_back(Warm { sandbox, heir });
                 None
             } else {

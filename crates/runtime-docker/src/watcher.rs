@@ -141,6 +141,14 @@ async fn listen(engine: Engine, label: String, watched: Arc<Watched>) {
             let mut events = engine.events(&label, since);
             watched.stir(|_| true, false);
             while let Some(Ok(event)) = events.next().await {
+                // Our own connections to executors, where they go through the Engine.
+                if event
+                    .action
+                    .as_deref()
+                    .is_some_and(|it| it.starts_with("exec_"))
+                {
+                    continue;
+                }
                 let container = event.actor.and_then(|actor| actor.id).unwrap_or_default();
                 let is_oom = event.action.as_deref() == Some("oom");
                 watched.stir(|name| name == container, is_oom);

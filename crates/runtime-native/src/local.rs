@@ -8,6 +8,7 @@ mod launch;
 mod warm;
 
 use std::{
+    num::NonZeroU8,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -24,7 +25,7 @@ use self::{
     warm::WarmPool,
 };
 use crate::{
-    LocalOptions, NativeOptions, ServerLifetime, Walls,
+    LocalOptions, NativeOptions, ServerLifetime, Usage, Walls,
     cli::failed,
     sandbox::{NativeSandbox, Parts},
 };
@@ -65,6 +66,27 @@ impl LocalRuntime {
             launcher,
             swept: OnceLock::new(),
         }
+    }
+
+    /// The same with so many times the memory and processors behind its walls, and nothing kept
+    /// warm; `None` without walls.
+    pub(crate) fn scaled(&self, times: NonZeroU8) -> Option<Self> {
+        let walls = self.launcher.walls.as_ref()?;
+        let usage = Usage {
+            memory_bytes: walls.usage.memory_bytes.saturating_mul(times.get().into()),
+            cpu_millis: walls.usage.cpu_millis.saturating_mul(times.get().into()),
+            ..walls.usage
+        };
+        let walls = Walls {
+            usage,
+            ..walls.clone()
+        };
+        let local = LocalOptions {
+            warm_servers: 0,
+            ..self.launcher.local.clone()
+        };
+        let options = self.launcher.options.clone();
+        Some(Self::behind(options, local, Some(walls)))
     }
 
     /// Starts executors until as many wait as were asked for.

@@ -17,6 +17,7 @@ mod view;
 mod watch;
 
 use std::{
+    num::NonZeroU8,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -151,6 +152,11 @@ impl Runtime for NativeRuntime {
 
     fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
         self.0.reserve(spec)
+    }
+
+    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
+        let scaled = self.0.scaled(times)?;
+        Some(Ok(Arc::new(Self(scaled))))
     }
 
     fn pool(&self) -> Option<PoolCounts> {

@@ -1,6 +1,6 @@
 //! The two traits: what makes sandboxes, and a sandbox.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{net::SocketAddr, num::NonZeroU8, path::Path, sync::Arc};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -44,6 +44,13 @@ pub trait Runtime: Send + Sync {
     /// is anybody's.
     fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
         let _ = spec;
+        None
+    }
+
+    /// A backend like this one whose sandboxes may use so many times the memory and processors of
+    /// its own; `None` when it limits neither. What it makes is found again by this one.
+    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
+        let _ = times;
         None
     }
 

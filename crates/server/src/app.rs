@@ -44,6 +44,7 @@ impl App {
         sessions: Sessions,
         authenticator: Authenticator,
         telemetry: Telemetry,
+        shares: Shares,
         extensions: Vec<&'static str>,
         draining: watch::Receiver<bool>,
     ) -> Self {
@@ -51,7 +52,7 @@ impl App {
             sessions,
             authenticator,
             tickets: Tickets::new(settings.limits.ticket_life),
-            shares: Shares::default(),
+            shares,
             telemetry,
             started: Instant::now(),
             extensions,

@@ -217,7 +217,10 @@ impl From<Denied> for ApiError {
                 let message = "there were too many requests without a valid key";
                 Self::new(ErrorCode::TooManyRequests, message).retry_after(wait)
             }
-            Denied::Unavailable => Self::new(ErrorCode::LogIoError, "keys cannot be read now"),
+            Denied::Unavailable => {
+                Self::new(ErrorCode::BackendUnavailable, "keys cannot be read now")
+                    .with_hint("repeat the request in a moment")
+            }
         }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn new_session(create: api::CreateSession) -> NewSession {
             api::Setup::Workspace => Setup::Workspace,
             api::Setup::Nothing => Setup::Nothing,
         },
+        scale: None,
         quota: None,
     }
 }

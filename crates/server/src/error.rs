@@ -9,6 +9,7 @@ use zareba_eventlog::LogError;
 use zareba_protocol::{DecodeError, ErrorClass};
 use zareba_runtime::RuntimeError;
 use zareba_session::SessionError;
+use zareba_tools::ToolError;
 use zareba_wire::serving::BodyError;
 
 /// An error on its way to the client. It travels as an extension of an empty answer, and the
@@ -127,10 +128,13 @@ impl From<SessionError> for ApiError {
             SessionError::Runtime(error) => return error.into(),
             SessionError::Log(error) => return error.into(),
             SessionError::NoAction { .. } => ErrorCode::NotFound,
-            SessionError::Exists { .. } => ErrorCode::Exists,
+            SessionError::Exists { .. } | SessionError::Tool(ToolError::Taken { .. }) => {
+                ErrorCode::Exists
+            }
             SessionError::State { .. } => ErrorCode::Conflict,
             SessionError::KeyReused { .. } => ErrorCode::IdempotencyMismatch,
             SessionError::TooMany { .. } => ErrorCode::QuotaExceeded,
+            SessionError::Away { .. } => ErrorCode::BackendUnavailable,
             SessionError::Invalid { .. } => ErrorCode::InvalidRequest,
             SessionError::ShuttingDown => ErrorCode::ShuttingDown,
             ref other => of_class(other.class()),
@@ -169,6 +173,13 @@ impl From<RuntimeError> for ApiError {
 impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         let code = match &error {
+            // The reason names the database, which is nobody's business but the operator's.
+            LogError::Unavailable { reason } => {
+                tracing::warn!(reason, "the event log cannot be reached now");
+                let message = "the event log cannot be reached now";
+                let hint = "repeat the request in a moment; the server goes on by itself";
+                return Self::new(ErrorCode::BackendUnavailable, message).with_hint(hint);
+            }
             LogError::Full => ErrorCode::LogFull,
             LogError::Io { .. } | LogError::Open { .. } | LogError::Damaged { .. } => {
                 ErrorCode::LogIoError
@@ -233,4 +244,29 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// §13: a database that is being restarted is no conflict, and no fault of the request.
+    #[test]
+    fn a_log_that_is_away_for_now_says_when_to_try_again() {
+        let reason = "postgres@10.0.0.7: connection refused".to_owned();
+        let error = SessionError::Log(LogError::Unavailable { reason });
+        let error = ApiError::from(error);
+        assert!(!error.message.contains("10.0.0.7"), "{}", error.message);
+        let response = error.into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn a_sandbox_that_is_away_for_now_says_when_to_try_again() {
+        let session = "s".parse().unwrap();
+        let response = ApiError::from(SessionError::Away { session }).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(response.headers().contains_key(RETRY_AFTER));
+    }
 }

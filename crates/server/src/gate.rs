@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use tower::Service as _;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, field::Empty};
 use zareba_api::{ErrorCode, REQUEST_ID, operations};
 use zareba_wire::serving::{Admission, Respond, URI_BYTES_MAX, harden};
 
@@ -24,6 +24,7 @@ use crate::{
     names::{Host, Names, Origin},
     ports,
     routes::{KeyName, RouteName},
+    traces::{self, Collected},
 };
 
 /// Where shared ports of sandboxes are: the address itself is the right to use them, so that
@@ -90,16 +91,66 @@ impl Gate {
     /// One request's panic is its own affair: it is answered, and everything else goes on.
     async fn handle(&self, request: Request<Body>, request_id: &str) -> Response {
         let mut router = self.router.clone();
-        // Whatever is logged on the way can be found by the id.
-        let span = tracing::info_span!("request", request_id);
-        let handled = AssertUnwindSafe(async { router.call(request).await }.instrument(span));
-        match handled.catch_unwind().await {
+        let span = RequestSpan::begin(&request, request_id);
+        let called = async { router.call(request).await }.instrument(span.span.clone());
+        let response = match AssertUnwindSafe(called).catch_unwind().await {
             Ok(Ok(response)) => response,
             Err(_) => {
                 self.app.telemetry.panic();
                 tracing::error!(request_id, "a handler panicked");
                 ApiError::internal().into_response()
             }
+        };
+        span.end(&response);
+        response
+    }
+}
+
+/// What a request does, in the log and in traces: whatever is logged on the way can be found by
+/// its id.
+struct RequestSpan {
+    span: tracing::Span,
+    method: Method,
+    collected: Collected,
+}
+
+impl RequestSpan {
+    fn begin(request: &Request<Body>, request_id: &str) -> Self {
+        let span = tracing::info_span!(
+            "request",
+            request_id,
+            otel.kind = Empty,
+            otel.status_code = Empty,
+            http.request.method = Empty,
+            http.route = Empty,
+            http.response.status_code = Empty,
+        );
+        let collected = traces::join(&span, request.headers());
+        // The log has all that in a line of its own.
+        if collected == Collected::Yes {
+            span.record("otel.kind", "server");
+        }
+        Self {
+            span,
+            method: request.method().clone(),
+            collected,
+        }
+    }
+
+    /// Says what came of it. A path is not said: it may be the right to use a shared port.
+    fn end(self, response: &Response) {
+        if self.collected == Collected::No {
+            return;
+        }
+        let route = response.extensions().get::<RouteName>();
+        let route = route.map_or("none", |route| route.0);
+        let (method, status) = (self.method.as_str(), response.status());
+        let span = &self.span;
+        span.record("http.request.method", method);
+        span.record("http.route", route);
+        span.record("http.response.status_code", i64::from(status.as_u16()));
+        if status.is_server_error() {
+            span.record("otel.status_code", "ERROR");
         }
     }
 }

@@ -4,6 +4,7 @@ mod actions;
 mod keys;
 mod service;
 mod sessions;
+mod tools;
 
 use std::sync::Arc;
 
@@ -41,6 +42,11 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::sessions::INSPECT, sessions::inspect)
         .add(&table::actions::RUN, actions::run)
         .add(&table::actions::ANSWER, actions::answer)
+        .add(&table::tools::ADD, tools::add)
+        .add(&table::tools::LIST, tools::list)
+        .add(&table::tools::CALL, tools::call)
+        .add(&table::tools::REMOVE, tools::remove)
+        .add(&table::tools::RESET, tools::reset)
         .add(&table::events::PAGE, events::page)
         .add(&table::events::STREAM, events::stream)
         .add(&table::events::SOCKET, events::socket)

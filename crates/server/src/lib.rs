@@ -9,11 +9,13 @@
 //! Start reading at [`Server`]; [`Keys`] and [`Extension`] are the other two doors.
 #![deny(missing_docs)]
 
+mod camel;
 mod extension;
 mod keys;
 mod openhands;
 mod server;
 mod settings;
+mod traces;
 
 mod app;
 mod auth;
@@ -40,6 +42,7 @@ mod programs;
 mod terminals;
 
 pub use auth::{Authenticator, Denied, Principal};
+pub use camel::camel;
 pub use error::ApiError;
 pub use extension::Extension;
 pub use keys::{KeyError, Keys};
@@ -47,5 +50,6 @@ pub use openhands::openhands;
 pub use server::{BindError, Server};
 pub use settings::{Limits, Listen, ServerSettings, TlsFiles, Transport};
 pub use tls::TlsError;
+pub use traces::{TraceError, TraceSettings, Traces};
 pub use zareba_api::{Access, CreateKey, CreatedKey, Key, KeyQuota, KeyScope};
 pub use zareba_facades::openhands::OpenHandsSettings;

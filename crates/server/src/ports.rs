@@ -22,7 +22,6 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header::HOST};
 use zareba_api::{Access, Port, PortPage, SharedPort};
-use zareba_session::SessionState;
 
 use crate::{
     Extension,
@@ -36,8 +35,8 @@ use crate::{
 
 pub(crate) use connection::connect;
 pub(crate) use headers::Foreign;
-use shares::Sharer;
 pub(crate) use shares::Shares;
+use shares::{Sharer, can_be_shared};
 
 /// Where shared ports are as paths.
 const PREVIEWS: &str = "/p/";
@@ -94,10 +93,7 @@ pub(crate) async fn share(
     }
     let session = app.session(&principal, &session).await?;
     let state = session.info().state;
-    if !matches!(
-        state,
-        SessionState::Starting | SessionState::Ready | SessionState::Paused
-    ) {
+    if !can_be_shared(state) {
         let message = format!("the session is {}", state.as_str());
         return Err(ApiError::new(zareba_api::ErrorCode::Conflict, message));
     }
@@ -105,7 +101,7 @@ pub(crate) async fn share(
         owner: session.info().owner,
         key: principal.key,
     };
-    let token = app.shares.share(session.id(), port, sharer)?;
+    let token = app.shares.share(session.id(), port, sharer).await?;
     Ok(json(StatusCode::OK, &address(&app, &headers, port, &token)))
 }
 
@@ -115,7 +111,7 @@ pub(crate) async fn unshare(
     Place((session, port)): Place<(String, u16)>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    app.shares.unshare(session.id(), port)?;
+    app.shares.unshare(session.id(), port).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -1,6 +1,6 @@
 //! Programs of a session with streams of their own, on connections that are taken over.
 
-mod relay;
+mod masked;
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use zareba_wire::{
     program::{
         ProgramLine, ProgramRequest, ProgramStdin, StartFailure, StartProgramError, TerminalSize,
     },
-    serving::{Takeover, TakeoverEnd},
+    serving::{Takeover, TakeoverEnd, carry_program},
 };
 
-use self::relay::Relay;
+use self::masked::Masked;
 use crate::{
     app::App,
     auth::Principal,
@@ -46,11 +46,15 @@ pub(crate) async fn start(
         error => error.into(),
     })?;
     let open = app.telemetry.stream("program");
-    let relay = Relay::new(Leave::new(&app, session, principal, place));
+    let voice = Masked::new(session.mask());
+    let leave = Leave::new(&app, session, principal, place);
     // Until it is begun the answer holds the program, which ends if nobody takes the answer.
     let takeover = Takeover::new(TakeoverEnd::AtDrain, |connection| async move {
         let _open = open;
-        relay.carry(connection, program).await;
+        tokio::select! {
+            () = carry_program(connection, program, voice) => {}
+            () = leave.over() => {}
+        }
     });
     Ok(upgrade::switch(UPGRADE_NAME, takeover))
 }

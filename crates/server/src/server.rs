@@ -4,6 +4,7 @@ use std::{future::Future, net::SocketAddr, sync::Arc};
 
 use tokio::sync::watch;
 use zareba_api::CreatedKey;
+use zareba_eventlog::LogError;
 use zareba_session::Sessions;
 use zareba_wire::{
     Endpoint,
@@ -17,6 +18,7 @@ use crate::{
     gate::Gate,
     handlers,
     names::Names,
+    ports::Shares,
     settings::{Listen, ServerSettings, Transport},
     telemetry::Telemetry,
     tls::{Tls, TlsError},
@@ -31,6 +33,7 @@ pub struct Server {
     sessions: Sessions,
     authenticator: Authenticator,
     telemetry: Telemetry,
+    shares: Shares,
     first_key: Option<CreatedKey>,
     extensions: Vec<Extension>,
 }
@@ -57,6 +60,9 @@ pub enum BindError {
     /// The keys cannot be read, or the first one not be made.
     #[error("cannot prepare the server's keys")]
     Keys(#[from] KeyError),
+    /// What was shared before cannot be read.
+    #[error("cannot take up the shared ports of sessions")]
+    Shares(#[source] LogError),
 }
 
 impl Server {
@@ -69,6 +75,8 @@ impl Server {
         let listener = listen(&settings.listen)?;
         let keys = Keys::new(sessions.log().clone());
         let first_key = keys.create_first().await?;
+        let shares = Shares::load(&sessions).await;
+        let shares = shares.map_err(BindError::Shares)?;
         let telemetry = Telemetry::new();
         let usage = Usage::new(&settings.limits);
         let authenticator = Authenticator::new(keys, telemetry.clone(), usage);
@@ -78,6 +86,7 @@ impl Server {
             sessions,
             authenticator,
             telemetry,
+            shares,
             first_key,
             extensions: Vec::new(),
         })
@@ -132,6 +141,7 @@ impl Server {
             self.sessions,
             self.authenticator,
             self.telemetry,
+            self.shares,
             extensions.map(|extension| extension.name).collect(),
             draining,
         ));

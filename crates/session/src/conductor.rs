@@ -7,32 +7,33 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use jiff::Timestamp;
-use serde_json::Map;
 use tokio::{
     sync::{Mutex as Exclusive, RwLock, Semaphore, watch},
     time::Instant,
 };
-use zareba_eventlog::{Entry, EventLog, Expected, LogError, Patience};
+use zareba_eventlog::{EventLog, Expected, Health, LogError};
 use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{Runtime, Sandbox, SandboxId, Turns};
 
 use crate::{
-    Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
+    Home, Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
     Terminals,
     document::{self, SessionDocument},
     event,
+    lease::Lease,
     live::Live,
     mask::Mask,
     path::ACTIONS_MAX,
     pending::Pending,
     shelf,
+    tools::{ToolSource, Toolbox},
 };
 
 /// What all sessions of a server share.
@@ -40,8 +41,14 @@ pub(crate) struct Common {
     pub(crate) options: Arc<SessionsOptions>,
     pub(crate) log: EventLog,
     pub(crate) ending: watch::Sender<Ending>,
-    /// This server's name among those that share the log.
-    pub(crate) holder: String,
+    /// This server among those that share the log.
+    pub(crate) lease: Lease,
+    /// What it keeps for itself.
+    pub(crate) home: Option<Home>,
+    /// The sessions of its last life are taken up, as far as they can be.
+    pub(crate) taken_up: watch::Sender<bool>,
+    /// Where tools come from that every session has.
+    pub(crate) tool_source: OnceLock<Arc<dyn ToolSource>>,
 }
 
 /// How far the server is on its way out.
@@ -76,6 +83,7 @@ pub(crate) struct Conductor {
     pub(crate) facts: Facts,
     pub(crate) mask: Mask,
     pub(crate) terminals: Terminals,
+    pub(crate) tools: Toolbox,
     pub(crate) pending: Pending,
     pub(crate) turns: Turns,
     /// Read while an action is handed over, written while the sandbox changes.
@@ -88,6 +96,8 @@ pub(crate) struct Conductor {
     pub(crate) places: Semaphore,
     /// Another server has it: here it can only be read.
     pub(crate) elsewhere: AtomicBool,
+    /// It has secrets, and nobody here knows what to hide.
+    secrets_unknown: bool,
     /// Its sandbox was not found yet, because its backend does not answer.
     pub(crate) is_away: watch::Sender<bool>,
     /// Actions of an earlier server are handed over.
@@ -123,7 +133,8 @@ pub(crate) struct Beginning {
     pub(crate) id: SessionId,
     pub(crate) document: SessionDocument,
     pub(crate) version: u64,
-    pub(crate) mask: Mask,
+    /// `None` when it has secrets that are not known here.
+    pub(crate) mask: Option<Mask>,
 }
 
 /// Counts as use as long as it is held.
@@ -142,6 +153,8 @@ impl Conductor {
             version,
             mask,
         } = beginning;
+        let secrets_unknown = mask.is_none();
+        let mask = mask.unwrap_or_default();
         let next_event = common.log.store().end(id.clone()).await?;
         let life_max = document.limits.within(&common.options).life_max;
         let ends = life_max.and_then(|life| deadline(document.created, life));
@@ -159,6 +172,7 @@ impl Conductor {
             id,
             live,
             terminals: Terminals::new(mask.clone()),
+            tools: Toolbox::new(document.tools),
             mask,
             facts: Facts {
                 owner: document.owner,
@@ -177,6 +191,7 @@ impl Conductor {
             closing: watch::Sender::new(false),
             places: Semaphore::new(ACTIONS_MAX),
             elsewhere: AtomicBool::new(false),
+            secrets_unknown,
             is_away: watch::Sender::new(false),
             recovered: watch::Sender::new(true),
             users: watch::Sender::new(0),
@@ -287,6 +302,12 @@ impl Conductor {
     pub(crate) async fn become_state(&self, state: SessionState) -> Result<(), LogError> {
         self.state.send_replace(state);
         let written = self.write_down().await;
+        if state.has_ended()
+            && written.is_ok()
+            && let Some(home) = &self.common.home
+        {
+            home.forget(&self.id).await;
+        }
         if let Some(live) = self.live.upgrade() {
             match state {
                 SessionState::Failed | SessionState::Lost | SessionState::Closed => {
@@ -356,38 +377,37 @@ impl Conductor {
         self.become_state(state).await
     }
 
-    /// Takes a status, and records it.
-    pub(crate) async fn record_status(&self, status: RuntimeStatus, message: &str) {
-        self.set_status(status, message);
-        let entry = event::status_entry(status, message, self.state(), &self.mask);
-        self.record_aside(entry).await;
-    }
-
-    /// Records something about the session itself.
-    pub(crate) async fn record_note(&self, note: &str) {
-        self.record_aside(event::note_entry(None, note, Map::new()))
-            .await;
-    }
-
-    /// Records what nobody waits for. When that fails, the log of the program is told.
-    pub(crate) async fn record_aside(&self, entry: Entry) {
-        let store = self.common.log.store();
-        let recorded = store.append(self.id.clone(), entry, Patience::Kept).await;
-        if let Err(error) = recorded {
-            tracing::error!(session = %self.id, %error, "cannot record an event");
-        }
-    }
-
     /// Fails where its sandbox cannot be reached, whatever its state.
     pub(crate) fn require_here(&self) -> Result<(), SessionError> {
         let session = || self.id.clone();
-        if self.elsewhere.load(Ordering::Relaxed) {
-            return Err(SessionError::HeldElsewhere { session: session() });
+        self.require_ours()?;
+        if self.secrets_unknown {
+            return Err(SessionError::SecretsUnknown { session: session() });
         }
         if *self.is_away.borrow() {
             return Err(SessionError::Away { session: session() });
         }
         Ok(())
+    }
+
+    /// Fails where another server has it, or had it and this one has not taken it up yet.
+    pub(crate) fn require_ours(&self) -> Result<(), SessionError> {
+        if !self.elsewhere.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let session = self.id.clone();
+        if *self.common.taken_up.borrow() {
+            return Err(SessionError::HeldElsewhere { session });
+        }
+        let reason = match &*self.common.log.store().health().borrow() {
+            Health::NotDurable { reason, .. } => event::without_paths(reason),
+            Health::Durable => "it is about to be; try again".to_owned(),
+        };
+        Err(SessionError::NotTakenUp { session, reason })
+    }
+
+    pub(crate) fn secrets_are_unknown(&self) -> bool {
+        self.secrets_unknown
     }
 
     pub(crate) fn wrong_state(&self, deed: &'static str) -> SessionError {
@@ -398,7 +418,7 @@ impl Conductor {
         }
     }
 
-    fn set_status(&self, status: RuntimeStatus, message: &str) {
+    pub(crate) fn set_status(&self, status: RuntimeStatus, message: &str) {
         let mut now = self.now();
         now.status = status;
         now.message = self.mask.text(message).into_owned();
@@ -420,7 +440,8 @@ impl Conductor {
             status: now.status,
             message: now.message.clone(),
             secret_names: facts.secret_names.clone(),
-            holder: (!self.state().has_ended()).then(|| self.common.holder.clone()),
+            holder: (!self.state().has_ended()).then(|| self.common.lease.holder()),
+            tools: self.tools.kept(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Making a session: what is asked for is checked, written down and begun.
 
-use std::sync::Arc;
+use std::{num::NonZeroU8, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -9,7 +9,7 @@ use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{Runtime, SandboxSpec};
 
 use crate::{
-    NewSession, Owner, SessionError, SessionState, check,
+    NewSession, Owner, Secret, SessionError, SessionState, check,
     conductor::{Beginning, Common, Conductor},
     document::{self, SessionDocument},
     event,
@@ -37,19 +37,26 @@ pub(crate) async fn session(
     };
     let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
     let mut document = describe(&new, owner, name, &mask);
-    document.holder = Some(common.holder.clone());
+    document.holder = Some(common.lease.holder());
     let value = document.to_value()?;
     let beginning = Beginning {
         id: id.clone(),
         document,
         version: FIRST_VERSION,
-        mask,
+        mask: Some(mask),
     };
     let session = Conductor::new(beginning, Arc::clone(&common), Arc::downgrade(&live)).await?;
     let session = Arc::new(session);
     live.insert(&session, &common.options, new.quota)?;
-    if let Err(error) = record(&session, value).await {
+    let begun = match keep_secrets(&session, &new.secrets).await {
+        Ok(()) => record(&session, value).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = begun {
         live.withdraw(&id);
+        if let Some(home) = &common.home {
+            home.forget(&id).await;
+        }
         // Whoever waits for the end of its start has waited long enough.
         session.state.send_replace(SessionState::Failed);
         return Err(error);
@@ -69,6 +76,24 @@ pub(crate) async fn session(
 
 /// The version of a document that was written once.
 const FIRST_VERSION: u64 = 1;
+
+/// Keeps what must be hidden, before anything of it can be seen.
+async fn keep_secrets(
+    session: &Conductor,
+    secrets: &[(String, Secret)],
+) -> Result<(), SessionError> {
+    let Some(home) = session.common.home.as_ref().filter(|_| !secrets.is_empty()) else {
+        return Ok(());
+    };
+    let kept = home.keep(&session.id, secrets).await;
+    kept.map_err(|source| match source.kind() {
+        std::io::ErrorKind::StorageFull => LogError::Full.into(),
+        _ => SessionError::Secrets {
+            session: session.id.clone(),
+            source,
+        },
+    })
+}
 
 /// Writes down that there shall be a session, before anything is done about it.
 async fn record(session: &Conductor, value: serde_json::Value) -> Result<(), SessionError> {
@@ -98,7 +123,7 @@ fn chosen_runtime(
     let options = &common.options;
     let name = new.runtime.as_ref().unwrap_or(&options.default_runtime);
     match options.runtimes.get(name) {
-        Some(runtime) => Ok((name.clone(), Arc::clone(runtime))),
+        Some(runtime) => Ok((name.clone(), scaled(runtime, new.scale)?)),
         None => {
             let known: Vec<&str> = options.runtimes.keys().map(String::as_str).collect();
             Err(SessionError::Invalid {
@@ -108,6 +133,25 @@ fn chosen_runtime(
                 ),
             })
         }
+    }
+}
+
+/// The runtime, or one like it that gives more.
+fn scaled(
+    runtime: &Arc<dyn Runtime>,
+    scale: Option<NonZeroU8>,
+) -> Result<Arc<dyn Runtime>, SessionError> {
+    let Some(times) = scale.filter(|times| times.get() > 1) else {
+        return Ok(Arc::clone(runtime));
+    };
+    match runtime.scaled(times) {
+        Some(scaled) => Ok(scaled?),
+        None => Err(SessionError::Invalid {
+            message: format!(
+                "the runtime `{}` limits neither memory nor processors",
+                runtime.name()
+            ),
+        }),
     }
 }
 
@@ -130,6 +174,7 @@ fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> Ses
         message: String::new(),
         secret_names: new.secrets.iter().map(|(name, _)| name.clone()).collect(),
         holder: None,
+        tools: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use zareba_eventlog::{DocumentName, LogError};
 use zareba_protocol::{RuntimeStatus, SessionId};
 
-use crate::{Owner, SessionLimits, SessionState};
+use crate::{Owner, SessionLimits, SessionState, tools::KeptTools};
 
 /// The kind of documents that sessions are.
 pub(crate) const KIND: &str = "session";
@@ -38,6 +38,9 @@ pub(crate) struct SessionDocument {
     /// The server that has it, until it ends.
     #[serde(default)]
     pub(crate) holder: Option<String>,
+    /// The tools that were added to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tools: Vec<KeptTools>,
 }
 
 /// In every document of a session, and in no tombstone.

@@ -3,6 +3,7 @@
 use zareba_eventlog::LogError;
 use zareba_protocol::{ErrorClass, SessionId};
 use zareba_runtime::RuntimeError;
+use zareba_tools::ToolError;
 
 use crate::SessionState;
 
@@ -45,6 +46,32 @@ pub enum SessionError {
         /// Which session.
         session: SessionId,
     },
+    /// The server that it belonged to has ended, and this one has not taken it up yet.
+    #[error(
+        "the session `{session}` can only be read, because this server has not taken it up yet: {reason}"
+    )]
+    NotTakenUp {
+        /// Which session.
+        session: SessionId,
+        /// What that waits for.
+        reason: String,
+    },
+    /// It has secrets that this server does not know, and so could not hide.
+    #[error(
+        "the session `{session}` can only be read and closed: its secrets are known to the server that made it, and could not be hidden here"
+    )]
+    SecretsUnknown {
+        /// Which session.
+        session: SessionId,
+    },
+    /// Its secrets cannot be kept, and could not be hidden after the end of this server.
+    #[error("the secrets of the session `{session}` cannot be kept in the state directory")]
+    Secrets {
+        /// Which session.
+        session: SessionId,
+        /// What went wrong.
+        source: std::io::Error,
+    },
     /// The same idempotency key came with another action.
     #[error("the idempotency key was used for another action, number {sequence}")]
     KeyReused {
@@ -74,6 +101,9 @@ pub enum SessionError {
     /// The runtime could not do it.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// A tool could not be added or removed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// The log could not be written or read.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -91,11 +121,14 @@ impl SessionError {
             | Self::State { .. }
             | Self::HeldElsewhere { .. }
             | Self::Away { .. }
+            | Self::SecretsUnknown { .. }
             | Self::TooMany { .. } => ErrorClass::Busy,
             Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
             Self::Runtime(error) => error.class(),
+            Self::Tool(error) => error.class(),
             Self::Log(error) => error.class(),
-            Self::ShuttingDown => ErrorClass::Disconnected,
+            Self::Secrets { .. } => ErrorClass::Internal,
+            Self::NotTakenUp { .. } | Self::ShuttingDown => ErrorClass::Disconnected,
         }
     }
 }

@@ -2,18 +2,21 @@
 //!
 //! Each writes a document of its own again and again. Whoever sees the same version of it for too
 //! long takes that server for gone and its sessions over: no two clocks are compared for that.
+//! A server keeps its name over its lives, so that its own sessions do not wait for that when it
+//! was killed and comes back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
-use zareba_eventlog::{DocumentName, Expected, LogError};
+use zareba_eventlog::{Document, DocumentName, Expected, LogError};
 
 use crate::{
+    Home,
     conductor::Common,
     live::Live,
     recover::{self, Whose},
@@ -26,9 +29,75 @@ const RENEWED_EVERY: Duration = Duration::from_secs(5);
 /// How long one may be silent.
 const EXPIRES_AFTER: Duration = Duration::from_secs(20);
 
-/// A name for a server that no other has.
-pub(crate) fn random_holder() -> String {
+/// How often a server tries to say that it is there, when others write the same document.
+const ATTEMPTS_MAX: usize = 8;
+
+/// In a server's document: which of its lives it is in. A server that finds another one there has
+/// been taken for gone, or runs on a copy of somebody's directory.
+const LIFE: &str = "life";
+/// In a server's document: which server takes its sessions over.
+const TAKEN_BY: &str = "taken_by";
+
+/// This server among those that share the log.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// The name that its sessions are written down with.
+    holder: Mutex<String>,
+    life: String,
+}
+
+impl Lease {
+    /// With the name that the server had before, or a new one.
+    pub(crate) async fn new(home: Option<&Home>) -> Self {
+        let known = match home {
+            Some(home) => home.name().await,
+            None => None,
+        };
+        let lease = Self {
+            holder: Mutex::new(random()),
+            life: random(),
+        };
+        match known {
+            Some(name) => *lease.lock() = name,
+            None => keep_name(&lease, home).await,
+        }
+        lease
+    }
+
+    /// The name that sessions of this server are written down with.
+    pub(crate) fn holder(&self) -> String {
+        self.lock().clone()
+    }
+
+    fn document(&self) -> Value {
+        json!({ LIFE: self.life })
+    }
+
+    /// Whether a document says that this server has its sessions.
+    fn is_ours(&self, document: &Document) -> bool {
+        document.value == self.document()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, String> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// 128 random bits: no other has them.
+fn random() -> String {
     format!("{:032x}", rand::random::<u128>())
+}
+
+async fn keep_name(lease: &Lease, home: Option<&Home>) {
+    if let Some(home) = home {
+        home.set_name(&lease.holder()).await;
+    }
+}
+
+/// Goes on under another name, after the old one came to mean somebody else.
+async fn change_name(common: &Common) {
+    *common.lease.lock() = random();
+    keep_name(&common.lease, common.home.as_ref()).await;
 }
 
 /// Says that this server is there, and returns which others are.
@@ -36,25 +105,57 @@ pub(crate) async fn begin(common: &Common) -> Result<BTreeSet<String>, LogError>
     if !common.log.is_shared() {
         return Ok(BTreeSet::new());
     }
-    renew(common).await?;
+    let mut written = step_in(common).await;
+    for _ in 1..ATTEMPTS_MAX {
+        if !matches!(written, Err(LogError::Conflict { .. })) {
+            break;
+        }
+        written = step_in(common).await;
+    }
+    written?;
+    let holder = common.lease.holder();
     let servers = common.log.store().list(KIND).await?;
     let names = servers.into_iter().map(|server| server.name.name);
-    Ok(names.filter(|name| *name != common.holder).collect())
+    Ok(names.filter(|name| *name != holder).collect())
+}
+
+/// Begins a life under the server's name, which is its last life's, too: so its sessions need not
+/// wait. Where another server is just taking those over, it gets a new name, and they are left.
+async fn step_in(common: &Common) -> Result<(), LogError> {
+    let store = common.log.store();
+    let mut found = store.get(name(&common.lease.holder())).await?;
+    if (found.as_ref()).is_some_and(|found| found.value.get(TAKEN_BY).is_some()) {
+        change_name(common).await;
+        found = None;
+    }
+    let expected = found.map_or(Expected::Absent, |found| Expected::Version(found.version));
+    let name = name(&common.lease.holder());
+    let written = store.put(name, common.lease.document(), expected).await;
+    written.map(drop)
 }
 
 /// Says that this server is gone, in order: nobody has to wait for that to be noticed.
 pub(crate) async fn end(common: &Common) {
     if common.log.is_shared()
-        && let Err(error) = common.log.store().delete(name(&common.holder)).await
+        && let Err(error) = step_out(common).await
     {
         tracing::warn!(%error, "others will notice only later that this server has ended");
+    }
+}
+
+async fn step_out(common: &Common) -> Result<(), LogError> {
+    let (store, name) = (common.log.store(), name(&common.lease.holder()));
+    let found = store.get(name.clone()).await?;
+    match found.filter(|found| common.lease.is_ours(found)) {
+        Some(_) => store.delete(name).await,
+        None => Ok(()),
     }
 }
 
 /// Shows that this server is there and takes over from those that are not, until nobody has the
 /// sessions any more.
 pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
-    let mut seen = BTreeMap::new();
+    let mut seen = Seen::new();
     let mut ending = common.ending.subscribe();
     loop {
         tokio::select! {
@@ -66,6 +167,8 @@ pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
         };
         if let Err(error) = look(&common, &live, &mut seen).await {
             tracing::warn!(%error, "cannot tell the other servers that this one is there");
+            // Nobody could write meanwhile, so that nobody's silence means anything.
+            seen.clear();
         }
     }
 }
@@ -75,33 +178,67 @@ type Seen = BTreeMap<String, (u64, Instant)>;
 
 async fn look(common: &Arc<Common>, live: &Arc<Live>, seen: &mut Seen) -> Result<(), LogError> {
     let mut servers = common.log.store().list(KIND).await?;
-    if !servers
-        .iter()
-        .any(|server| server.name.name == common.holder)
-    {
-        let_go(live);
-    }
-    renew(common).await?;
-    servers.retain(|server| server.name.name != common.holder);
+    let holder = common.lease.holder();
+    let own = servers.iter().find(|server| server.name.name == holder);
+    renew(own, common, live).await?;
+    let holder = common.lease.holder();
+    servers.retain(|server| server.name.name != holder);
     let now = Instant::now();
     seen.retain(|name, _| servers.iter().any(|server| server.name.name == *name));
     for server in servers {
-        let (holder, version) = (server.name.name, server.version);
-        if !is_silent(seen, &holder, version, now) {
-            continue;
-        }
-        tracing::warn!(
-            server = holder,
-            "another server is gone; taking over its sessions"
-        );
-        match recover::all(Whose::Of(&holder), common, live).await {
-            Ok(_) => common.log.store().delete(name(&holder)).await?,
-            Err(error) => {
-                tracing::error!(%error, "cannot take over the sessions of another server");
-            }
+        if is_silent(seen, &server.name.name, server.version, now) {
+            take_over(&server, common, live).await?;
         }
     }
     Ok(())
+}
+
+/// Shows that this server is there, as long as nobody else has its name.
+async fn renew(own: Option<&Document>, common: &Common, live: &Live) -> Result<(), LogError> {
+    let expected = match own.filter(|own| common.lease.is_ours(own)) {
+        Some(own) => Expected::Version(own.version),
+        None => {
+            let_go(live);
+            change_name(common).await;
+            Expected::Absent
+        }
+    };
+    let (store, name) = (common.log.store(), name(&common.lease.holder()));
+    match store.put(name, common.lease.document(), expected).await {
+        // Somebody has written it since it was read; what that means is seen next time.
+        Err(LogError::Conflict { .. }) => Ok(()),
+        written => written.map(drop),
+    }
+}
+
+/// Takes the sessions of a server over that has been silent for too long, unless it writes again
+/// or another one is faster.
+async fn take_over(
+    server: &Document,
+    common: &Arc<Common>,
+    live: &Arc<Live>,
+) -> Result<(), LogError> {
+    let (store, name) = (common.log.store(), server.name.clone());
+    let claim = json!({ TAKEN_BY: common.lease.holder() });
+    match store
+        .put(name.clone(), claim, Expected::Version(server.version))
+        .await
+    {
+        Err(LogError::Conflict { .. }) => return Ok(()),
+        claimed => claimed?,
+    };
+    let holder = server.name.name.as_str();
+    tracing::warn!(
+        server = holder,
+        "another server is gone; taking over its sessions"
+    );
+    match recover::all(Whose::Of(holder), common, live).await {
+        Ok(_) => store.delete(name).await,
+        Err(error) => {
+            tracing::error!(%error, "cannot take over the sessions of another server");
+            Ok(())
+        }
+    }
 }
 
 /// Whether a server has not written for too long.
@@ -121,12 +258,6 @@ fn let_go(live: &Live) {
         live.withdraw(&session.id);
         session.take_sandbox();
     }
-}
-
-async fn renew(common: &Common) -> Result<(), LogError> {
-    let store = common.log.store();
-    let written = store.put(name(&common.holder), json!({}), Expected::Anything);
-    written.await.map(drop)
 }
 
 fn name(holder: &str) -> DocumentName {

@@ -8,11 +8,14 @@
 
 mod error;
 mod guard;
+mod home;
 mod info;
 mod options;
 mod session;
 mod sessions;
 
+mod abandoned;
+mod aside;
 mod check;
 mod conductor;
 mod create;
@@ -24,17 +27,20 @@ mod live;
 mod mask;
 mod path;
 mod pending;
+mod recall;
 mod recover;
 mod setup;
 mod shelf;
 mod start;
 mod terminals;
 mod timer;
+mod tools;
 mod workspace;
 
 pub use error::SessionError;
 pub use event::event_json;
 pub use guard::{AllowAll, Guard, Verdict};
+pub use home::{Home, HomeError};
 pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
@@ -44,5 +50,6 @@ pub use terminals::{
     NewTerminal, TERMINALS_MAX, Terminal, TerminalEnd, TerminalError, TerminalInfo, TerminalOutput,
     Terminals, Viewer,
 };
+pub use tools::{HOSTS_MAX, NewTools, SessionTools, ToolSource, ToolsAdded};
 pub use zareba_eventlog::{EventLog, IdempotencyKey, Record, Subscription};
 pub use zareba_protocol::SessionId;

@@ -4,7 +4,7 @@
 //! it for reading: an action never meets a sandbox that is just being frozen. Nobody waits for
 //! actions while holding the gate, because actions wait for the gate.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use tokio::{sync::RwLockReadGuard, time::Instant};
 use zareba_protocol::RuntimeStatus;
@@ -129,10 +129,7 @@ impl Conductor {
 
     async fn close_now(self: Arc<Self>, why: Why) -> Result<(), SessionError> {
         let _only = self.close_turn.lock().await;
-        if self.elsewhere.load(Ordering::Relaxed) {
-            let session = self.id.clone();
-            return Err(SessionError::HeldElsewhere { session });
-        }
+        self.require_ours()?;
         // From here on nothing begins, and a start that is under way is given up.
         self.closing.send_replace(true);
         let mut state = self.state.subscribe();

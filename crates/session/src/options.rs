@@ -1,6 +1,6 @@
 //! What is asked of a session.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroU8, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use zareba_protocol::SessionId;
@@ -47,6 +47,8 @@ pub struct NewSession {
     pub limits: SessionLimits,
     /// What is run before it is ready.
     pub setup: Setup,
+    /// How many times the memory and processors that its runtime usually gives.
+    pub scale: Option<NonZeroU8>,
     /// Sessions that its owner may have open at once, this one included, where that is fewer than
     /// the server's settings allow.
     pub quota: Option<usize>,

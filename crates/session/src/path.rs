@@ -9,6 +9,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 use zareba_eventlog::{Appended, Health, IdempotencyKey, LogError, Patience, Record};
 use zareba_protocol::{
     Action, ActionEvent, ConfirmationState, ErrorClass, Observation, ObservationEvent,
@@ -53,7 +54,10 @@ impl Conductor {
         origin: Origin,
     ) -> Result<Accepted, SessionError> {
         let (accepted, told) = oneshot::channel();
-        tokio::spawn(Arc::clone(self).conduct(request, origin, accepted));
+        let kind = request.action.action.kind();
+        let span = tracing::info_span!("session.run", session = %self.id, action = kind);
+        let conducted = Arc::clone(self).conduct(request, origin, accepted);
+        tokio::spawn(conducted.instrument(span));
         // The task never goes without an answer, unless it panics or the program ends.
         told.await.unwrap_or(Err(SessionError::ShuttingDown))
     }
@@ -95,7 +99,10 @@ impl Conductor {
             let _ = accepted.send(Ok(Accepted { record, answer }));
             return;
         }
-        let (under_way, answer) = self.pending.begin(record.sequence);
+        let (under_way, answer) = {
+            let asked = Some(Arc::new(action.clone()));
+            self.pending.begin(record.sequence, asked)
+        };
         let answer = Some(answer);
         let _ = accepted.send(Ok(Accepted { record, answer }));
         self.finish(under_way, action, turn).await;
@@ -124,7 +131,9 @@ impl Conductor {
             tool_call_metadata: action.tool_call_metadata,
             ..answer
         };
-        under_way.end(self.record_answer(number, &answer).await);
+        if let Some(outcome) = self.record_answer(number, &answer).await {
+            under_way.end(outcome);
+        }
     }
 
     /// What comes of an action; `None` when the server ends before that is known.
@@ -148,11 +157,18 @@ impl Conductor {
         if let Verdict::Deny { risk, reason } = verdict {
             return Some(self.deny(number, risk, &reason).await);
         }
+        if let Action::CallTool(call) = &action.action {
+            return self.call_tool(call, action.hard_timeout()).await;
+        }
+        if let Action::CallToolMcp(call) = &action.action {
+            return self.call_tool_mcp(call, action.hard_timeout()).await;
+        }
         let action = ActionEvent {
             id: i64::try_from(number).ok(),
             once: Some(self.once_name(number)),
             ..action
         };
+        self.release_shell(number, &action);
         self.run_inside(action, turn).await
     }
 
@@ -220,18 +236,26 @@ impl Conductor {
             drop((turn, gate));
             Ok(run.await?)
         };
+        let span = tracing::info_span!("sandbox", runtime = self.facts.runtime);
         tokio::select! {
             biased;
-            result = run => Some(result),
+            result = run.instrument(span) => Some(result),
             () = self.letting_go() => None,
         }
     }
 
     /// Waits until the server waits for nothing any more.
-    async fn letting_go(&self) {
+    pub(crate) async fn letting_go(&self) {
         let mut ending = self.common.ending.subscribe();
         // The sender lives as long as we do.
         let _ = ending.wait_for(|ending| *ending == Ending::LettingGo).await;
+    }
+
+    /// Waits until the server waits for nothing any more, and the log cannot be written.
+    async fn leaving_unwritten(&self) {
+        self.letting_go().await;
+        let mut health = self.common.log.store().health();
+        let _ = health.wait_for(|health| *health != Health::Durable).await;
     }
 
     async fn wait_for_recovery(&self, action: &ActionEvent) {
@@ -324,25 +348,35 @@ impl Conductor {
         Ok(())
     }
 
-    /// Records what came of an action, as long as it takes.
-    pub(crate) async fn record_answer(&self, number: u64, answer: &ObservationEvent) -> Outcome {
+    /// Records what came of an action, as long as it takes. `None` when the server ends while the
+    /// log cannot be written: the sandbox still has it for the server that comes after us.
+    pub(crate) async fn record_answer(
+        &self,
+        number: u64,
+        answer: &ObservationEvent,
+    ) -> Option<Outcome> {
         let mut entry = event::observation_entry(number, answer, &self.mask);
         let mut health = self.common.log.store().health();
         let mut shortened = false;
         loop {
             health.borrow_and_update();
             let store = self.common.log.store();
-            let appended = store
-                .append(self.id.clone(), entry.clone(), Patience::Kept)
-                .await;
+            let appended = tokio::select! {
+                biased;
+                appended = store.append(self.id.clone(), entry.clone(), Patience::Kept) => appended,
+                () = self.leaving_unwritten() => return None,
+            };
             match appended {
                 Ok(Appended::New(record) | Appended::Before(record)) => {
-                    return Outcome::Recorded(record);
+                    return Some(Outcome::Recorded(record));
                 }
                 Err(LogError::Full) => {
                     let durable = health.wait_for(|health| *health == Health::Durable);
-                    if durable.await.is_err() {
-                        return Outcome::Unrecorded("the event log is closed".into());
+                    tokio::select! {
+                        durable = durable => if durable.is_err() {
+                            return Some(Outcome::Unrecorded("the event log is closed".into()));
+                        },
+                        () = self.leaving_unwritten() => return None,
                     }
                 }
                 Err(error) if !shortened && error.class() != ErrorClass::Disconnected => {
@@ -356,7 +390,7 @@ impl Conductor {
                 }
                 Err(error) => {
                     tracing::error!(session = %self.id, number, %error, "cannot record an observation");
-                    return Outcome::Unrecorded(event::chain(&error).into());
+                    return Some(Outcome::Unrecorded(event::chain(&error).into()));
                 }
             }
         }
@@ -400,17 +434,13 @@ fn answer_without_sandbox(action: &Action) -> Option<Observation> {
     };
     match (action, confirmation) {
         (Action::Think(_), _) => Some(Observation::thought_logged()),
-        (Action::CallToolMcp(call), _) => Some(Observation::error(format!(
-            "ERROR: There is no tool `{}`: this server has no tools.",
-            call.name
-        ))),
         (_, ConfirmationState::AwaitingConfirmation) => Some(Observation::null()),
         (_, ConfirmationState::Rejected) => Some(Observation {
             content: "Action has been rejected by the user! Waiting for further user input."
                 .to_owned(),
             kind: ObservationKind::UserRejected,
         }),
-        (action, ConfirmationState::Confirmed) if !action.is_executable() => {
+        (action, ConfirmationState::Confirmed) if !action.is_runnable() => {
             Some(Observation::null())
         }
         (_, ConfirmationState::Confirmed) => None,

@@ -7,6 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 use zareba_eventlog::{LogError, Record};
+use zareba_protocol::ActionEvent;
 
 use crate::SessionError;
 
@@ -37,17 +38,46 @@ pub(crate) type Answer = watch::Receiver<Option<Outcome>>;
 /// The actions of a session that are recorded and have no observation yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
-    by_number: Arc<Mutex<HashMap<u64, Answer>>>,
+    by_number: Arc<Mutex<HashMap<u64, Known>>>,
+}
+
+/// What is known of one that is under way.
+#[derive(Debug)]
+struct Known {
+    answer: Answer,
+    /// As it was asked for, by a caller of this server.
+    action: Option<Arc<ActionEvent>>,
+    /// How many wait for it.
+    waiting: usize,
+    /// Somebody has asked for it and waited.
+    was_awaited: bool,
+}
+
+/// Counts as waiting for an action until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    pending: Pending,
+    action: u64,
 }
 
 impl Pending {
     /// Begins an action. When the value that it gives is dropped, nobody waits for it any more.
-    pub(crate) fn begin(&self, action: u64) -> (UnderWay, Answer) {
+    pub(crate) fn begin(
+        &self,
+        number: u64,
+        action: Option<Arc<ActionEvent>>,
+    ) -> (UnderWay, Answer) {
         let (told, answer) = watch::channel(None);
-        self.lock().insert(action, answer.clone());
+        let known = Known {
+            answer: answer.clone(),
+            action,
+            waiting: 0,
+            was_awaited: false,
+        };
+        self.lock().insert(number, known);
         let under_way = UnderWay {
             pending: self.clone(),
-            action,
+            action: number,
             told,
         };
         (under_way, answer)
@@ -55,7 +85,43 @@ impl Pending {
 
     /// The way to wait for an action, if that is under way.
     pub(crate) fn answer(&self, action: u64) -> Option<Answer> {
-        self.lock().get(&action).cloned()
+        self.lock().get(&action).map(|known| known.answer.clone())
+    }
+
+    /// Counts somebody in who has asked for an action and waits for what comes of it.
+    pub(crate) fn await_own(&self, action: u64) -> Waits {
+        if let Some(known) = self.lock().get_mut(&action) {
+            known.was_awaited = true;
+        }
+        self.wait(action)
+    }
+
+    /// Counts somebody in who waits for an action, whoever has asked for it.
+    pub(crate) fn wait(&self, action: u64) -> Waits {
+        if let Some(known) = self.lock().get_mut(&action) {
+            known.waiting += 1;
+        }
+        Waits {
+            pending: self.clone(),
+            action,
+        }
+    }
+
+    /// The first of those that were asked for before a number and that `is_meant`, if its askers
+    /// have waited for it and went away. What was only handed in is not meant for anybody to wait.
+    pub(crate) fn abandoned(
+        &self,
+        before: u64,
+        is_meant: impl Fn(&ActionEvent) -> bool,
+    ) -> Option<u64> {
+        let known = self.lock();
+        let (number, first) = known
+            .iter()
+            .filter(|(number, known)| {
+                **number < before && known.action.as_deref().is_some_and(&is_meant)
+            })
+            .min_by_key(|(number, _)| **number)?;
+        (first.was_awaited && first.waiting == 0).then_some(*number)
     }
 
     /// How many are under way.
@@ -63,7 +129,7 @@ impl Pending {
         self.lock().len()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Answer>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Known>> {
         self.by_number
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -82,6 +148,14 @@ impl UnderWay {
     /// Tells those who wait.
     pub(crate) fn end(self, outcome: Outcome) {
         self.told.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if let Some(known) = self.pending.lock().get_mut(&self.action) {
+            known.waiting -= 1;
+        }
     }
 }
 

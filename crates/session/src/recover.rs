@@ -21,9 +21,8 @@ use crate::{
     document::{self, SessionDocument},
     event,
     live::Live,
-    mask::Mask,
     pending::UnderWay,
-    shelf,
+    recall, shelf, tools,
 };
 
 /// Sessions that are taken up at once.
@@ -157,11 +156,15 @@ async fn one(
     {
         return Ok(Found::LeftAlone);
     }
+    // Taken up by an attempt that could not be finished.
+    if live.get(&id).is_some() {
+        return Ok(Found::LeftAlone);
+    }
     let beginning = Beginning {
+        mask: recall::mask(&id, &written, common).await,
         id,
         document: written,
         version: document.version,
-        mask: Mask::default(),
     };
     let session = Conductor::new(beginning, Arc::clone(common), Arc::downgrade(live)).await?;
     let session = Arc::new(session);
@@ -314,17 +317,18 @@ impl Conductor {
         live: &Live,
     ) -> Result<(), SessionError> {
         self.set_sandbox(sandbox);
+        self.restore_tools();
         self.record_note("recovered").await;
-        if !self.facts.secret_names.is_empty() {
-            tracing::warn!(session = %self.id, "secrets of a recovered session are not known, and not masked");
-            self.record_note("secrets are not masked any more: their values were not kept")
+        if self.secrets_are_unknown() {
+            tracing::warn!(session = %self.id, "the secrets of a session are not known here: it can only be read and closed");
+            self.record_note("taken up by a server that does not know its secrets")
                 .await;
         }
         let mut records = Vec::with_capacity(unanswered.len());
         for number in unanswered {
             let read = self.common.log.store().read(self.id.clone(), *number, 1);
             if let Some(record) = read.await?.into_iter().next() {
-                let (under_way, _) = self.pending.begin(*number);
+                let (under_way, _) = self.pending.begin(*number, None);
                 records.push((record, under_way));
             }
         }
@@ -342,6 +346,13 @@ impl Conductor {
             let session = Arc::clone(&self);
             let in_use = self.begin_use();
             match event::recorded_action(&record) {
+                // A tool runs as often as it is called, and nobody knows whether it has.
+                Ok(Some(action))
+                    if matches!(action.action, Action::CallTool(_) | Action::CallToolMcp(_)) =>
+                {
+                    self.finish_in_doubt(under_way).await;
+                }
+                Ok(None) if tools::is_call(&record) => self.finish_in_doubt(under_way).await,
                 Ok(Some(action)) => {
                     let turn = self.turns.wait(&action).await;
                     tokio::spawn(async move {
@@ -358,6 +369,14 @@ impl Conductor {
             }
         }
         self.recovered.send_replace(true);
+    }
+
+    /// Answers a call of a tool that was under way when a server ended.
+    async fn finish_in_doubt(&self, under_way: UnderWay) {
+        let answer = tools::unknown("the server ended while it ran");
+        if let Some(outcome) = self.record_answer(under_way.action, &answer).await {
+            under_way.end(outcome);
+        }
     }
 
     /// Answers an action that the log does not hold whole, because it had a secret in it or was
@@ -386,8 +405,9 @@ impl Conductor {
         } else {
             answer
         };
-        let outcome = self.record_answer(under_way.action, &answer).await;
-        under_way.end(outcome);
+        if let Some(outcome) = self.record_answer(under_way.action, &answer).await {
+            under_way.end(outcome);
+        }
     }
 }
 

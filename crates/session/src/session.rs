@@ -7,7 +7,7 @@ use zareba_protocol::{ActionEvent, SessionId};
 use zareba_runtime::Sandbox;
 
 use crate::{
-    Mask, SessionError, SessionInfo, Terminals,
+    Mask, SessionError, SessionInfo, SessionTools, Terminals,
     conductor::Conductor,
     lifecycle::Why,
     path::{Accepted, Origin},
@@ -45,12 +45,14 @@ impl Session {
     }
 
     /// Runs one action along the whole path and returns the record of its observation. A caller
-    /// that goes away does not stop it.
+    /// that goes away does not stop it; only the next command on the same shell does not wait for
+    /// it, and finds it running as after a timeout.
     ///
     /// # Errors
     /// Only when no action was recorded: state, key, log. Everything later is an observation.
     pub async fn run(&self, request: ActionRequest) -> Result<Arc<Record>, SessionError> {
         let Accepted { record, answer } = self.conductor.accept(request, Origin::Caller).await?;
+        let _waits = self.conductor.pending.await_own(record.sequence);
         match answer {
             Some(answer) => self.outcome(answer).await,
             None => self.answer(record.sequence).await,
@@ -72,6 +74,7 @@ impl Session {
     /// # Errors
     /// When there is no such action, or the log cannot be read.
     pub async fn answer(&self, action: u64) -> Result<Arc<Record>, SessionError> {
+        let _waits = self.conductor.pending.wait(action);
         if let Some(answer) = self.conductor.pending.answer(action) {
             return self.outcome(answer).await;
         }
@@ -111,6 +114,11 @@ impl Session {
     /// Its terminals, which people look at and type into.
     pub fn terminals(&self) -> &Terminals {
         &self.conductor.terminals
+    }
+
+    /// Its tools, which agents call by the action `call_tool`.
+    pub fn tools(&self) -> SessionTools {
+        SessionTools::of(Arc::clone(&self.conductor))
     }
 
     /// Its sandbox, awake, for what is no action: files, programs, ports. Counts as use.

@@ -3,22 +3,23 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, PoisonError},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
 use tokio::sync::watch;
-use zareba_eventlog::EventLog;
+use zareba_eventlog::{EventLog, Health};
 use zareba_protocol::SessionId;
 use zareba_runtime::Runtime;
 
 use crate::{
-    Guard, Idle, NewSession, Owner, Session, SessionError, SessionInfo, SessionState,
+    Guard, Home, Idle, NewSession, Owner, Session, SessionError, SessionInfo, SessionState,
+    ToolSource,
     conductor::{Common, Conductor, Ending},
-    create, lease,
+    create,
+    lease::{self, Lease},
     live::Live,
-    recover::{self, Whose},
-    shelf, timer,
+    recall, shelf, timer,
 };
 
 /// The runtimes that sessions may choose from, by name.
@@ -52,6 +53,9 @@ pub struct SessionsOptions {
     pub workspaces: Vec<PathBuf>,
 }
 
+/// How long those may take who are told that nobody waits for anything any more.
+const LAST_WORK: Duration = Duration::from_secs(5);
+
 /// What was found at a start after an end that was not in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
@@ -80,18 +84,49 @@ impl Sessions {
         log: EventLog,
         options: SessionsOptions,
     ) -> Result<(Self, Recovery), SessionError> {
+        Self::begin_life(log, options, None).await
+    }
+
+    /// The same for a server with a directory of its own. After it was killed it knows its own
+    /// sessions again at once, where several servers share the log, and hides their secrets.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn start_in(
+        home: Home,
+        log: EventLog,
+        options: SessionsOptions,
+    ) -> Result<(Self, Recovery), SessionError> {
+        Self::begin_life(log, options, Some(home)).await
+    }
+
+    async fn begin_life(
+        log: EventLog,
+        options: SessionsOptions,
+        home: Option<Home>,
+    ) -> Result<(Self, Recovery), SessionError> {
         let common = Arc::new(Common {
             options: Arc::new(options),
             log,
             ending: watch::Sender::new(Ending::No),
-            holder: lease::random_holder(),
+            lease: Lease::new(home.as_ref()).await,
+            home,
+            taken_up: watch::Sender::new(false),
+            tool_source: OnceLock::new(),
         });
         let live = Arc::new(Live::default());
         let others = lease::begin(&common).await?;
         if common.log.is_shared() {
             tokio::spawn(lease::keep(Arc::clone(&common), Arc::downgrade(&live)));
         }
-        let recovery = recover::all(Whose::NotOf(&others), &common, &live).await?;
+        let mut health = common.log.store().health();
+        let taking_up = recall::take_up(others, Arc::clone(&common), Arc::clone(&live));
+        // A task of its own: it may have to wait until the log can be written, and the server not.
+        let recovery = tokio::select! {
+            biased;
+            recovery = tokio::spawn(taking_up) => recovery.unwrap_or(Err(SessionError::ShuttingDown))?,
+            _ = health.wait_for(|health| *health != Health::Durable) => Recovery::default(),
+        };
         tokio::spawn(timer::watch(Arc::downgrade(&live)));
         Ok((Self { common, live }, recovery))
     }
@@ -183,6 +218,12 @@ impl Sessions {
         shelf::remove(session, &self.common, &self.live).await
     }
 
+    /// Has every session get tools from there, beside those that are added to it. The first one to
+    /// be told stays.
+    pub fn set_tool_source(&self, source: Arc<dyn ToolSource>) {
+        let _ = self.common.tool_source.set(source);
+    }
+
     /// What sessions are recorded in.
     pub fn log(&self) -> &EventLog {
         &self.common.log
@@ -193,24 +234,22 @@ impl Sessions {
         &self.common.options
     }
 
-    /// Ends in order: takes no more actions, waits for those under way at most `patience`, and
-    /// lets go of the sandboxes, which run on.
+    /// Ends in order: takes no more actions, waits for those under way at most `patience` and a
+    /// moment, and lets go of the sandboxes, which run on. What came of an action and cannot be
+    /// recorded now is recorded by the server that comes next.
     pub async fn shut_down(&self, patience: Duration) {
         self.common.ending.send_replace(Ending::Draining);
         let sessions = self.live.all();
-        let unused = async {
+        let unused = async || {
             for session in &sessions {
                 let mut users = session.users.subscribe();
                 let _ = users.wait_for(|users| *users == 0).await;
             }
         };
-        let drained = tokio::time::timeout(patience, unused).await.is_ok();
+        let drained = tokio::time::timeout(patience, unused()).await.is_ok();
         self.common.ending.send_replace(Ending::LettingGo);
-        if !drained {
-            for session in &sessions {
-                let mut users = session.users.subscribe();
-                let _ = users.wait_for(|users| *users == 0).await;
-            }
+        if !drained && tokio::time::timeout(LAST_WORK, unused()).await.is_err() {
+            tracing::warn!("some actions are left without a word; they are asked for again");
         }
         for session in sessions {
             let state = session.state();
@@ -223,6 +262,9 @@ impl Sessions {
         }
         self.live.clear();
         lease::end(&self.common).await;
+        if let Some(home) = &self.common.home {
+            home.release();
+        }
     }
 
     async fn begin(&self, new: NewSession, owner: Owner) -> Result<Arc<Conductor>, SessionError> {

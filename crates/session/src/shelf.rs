@@ -157,7 +157,7 @@ async fn revive(
         id,
         document,
         version,
-        mask: Mask::default(),
+        mask: Some(Mask::default()),
     };
     let (common, live) = (Arc::clone(common), Arc::downgrade(live));
     let session = Conductor::new(beginning, common, live).await?;

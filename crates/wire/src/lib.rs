@@ -17,6 +17,7 @@ pub mod files;
 pub mod program;
 pub mod server;
 pub mod serving;
+pub mod tool_servers;
 pub mod viewer;
 
 pub use endpoint::Endpoint;

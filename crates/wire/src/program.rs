@@ -6,6 +6,7 @@
 //! each hold one of the two and carry frames between them.
 
 mod connection;
+mod follow;
 mod frame;
 mod json;
 mod outcome;
@@ -16,6 +17,7 @@ pub use connection::{
     PIECES_MAX, ProgramConnection, ProgramControl, ProgramEvent, ProgramEvents, ProgramGone,
     ProgramInput, ProgramSide, StdinPiece,
 };
+pub use follow::follow;
 pub use frame::{
     ClientFrame, FRAME_BYTES_MAX, FrameError, FrameReader, STDIN_WINDOW_BYTES, ServerFrame,
 };

@@ -9,16 +9,18 @@ pub(crate) mod accept;
 pub(crate) mod answer;
 pub(crate) mod body;
 mod files;
+mod framing;
 pub(crate) mod gate;
 mod handlers;
 pub(crate) mod lent;
 mod limits;
 pub(crate) mod listener;
-mod programs;
+pub(crate) mod programs;
 mod resources;
 mod routes;
 mod stall;
 pub(crate) mod takeover;
+mod tools;
 mod transfer;
 mod unix_socket;
 mod validation;
@@ -130,6 +132,10 @@ impl Server {
 /// may use them: there is no gate in front of these. Programs (`/programs`) need an accept loop
 /// that hands connections over.
 pub fn router(service: Arc<dyn ActionService>, limits: ServerLimits) -> axum::Router {
-    let surface = Arc::new(handlers::Surface::new(service, limits));
+    let surface = Arc::new(handlers::Surface::new(
+        service,
+        limits,
+        tools::PostAddress::Relative,
+    ));
     routes::RouteTable::contract().into_router(surface)
 }

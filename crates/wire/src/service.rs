@@ -1,6 +1,6 @@
 //! What the HTTP surface asks of the executor behind it.
 
-use std::{future::Future, path::PathBuf, pin::Pin};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -8,6 +8,7 @@ use zareba_protocol::{ActionEvent, ObservationEvent};
 
 use crate::files::FileService;
 use crate::program::{ProgramConnection, ProgramRequest, StartProgramError};
+use crate::tool_servers::ToolServers;
 
 /// A future that a `dyn` service returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -45,6 +46,11 @@ pub trait ActionService: Send + Sync + 'static {
 
     /// Files as bytes; `None` when there is no such thing here.
     fn files(&self) -> Option<&dyn FileService> {
+        None
+    }
+
+    /// Servers of tools that clients push; `None` when there is no such thing here.
+    fn tool_servers(&self) -> Option<Arc<dyn ToolServers>> {
         None
     }
 

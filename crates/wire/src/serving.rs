@@ -13,5 +13,6 @@ pub use crate::server::{
     gate::{host_is_loopback, names_loopback},
     lent::{Lender, LentBody},
     listener::Listener,
+    programs::relay::{PlainVoice, Voice, carry_program},
     takeover::{RawConnection, Secure, Stream, Takeover, TakeoverEnd},
 };

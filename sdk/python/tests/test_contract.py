@@ -10,15 +10,22 @@ from typing import Any, Dict, List, Optional, Set, Tuple, Type
 import pytest
 from pydantic import BaseModel
 
-from zareba import _calls, errors, models
+from zareba import _calls, _document, errors, models
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT: Dict[str, Any] = json.loads((ROOT / "openapi" / "zareba.json").read_text())
 SCHEMAS: Dict[str, Any] = DOCUMENT["components"]["schemas"]
 
 ELSEWHERE = {
-    "Action.": {"RunCommand", "EditFile"},
-    "Observation.": {"CommandMetadata", "CommandOutput", "Edited", "LimitHit"},
+    "Action.": {"RunCommand", "EditFile", "UseTool"},
+    "Observation.": {
+        "CommandMetadata",
+        "CommandOutput",
+        "Edited",
+        "LimitHit",
+        "ToolFailure",
+        "ToolOutcome",
+    },
 }
 """Where schemas of the protocol are, whose names have a prefix."""
 NOT_USED = {
@@ -29,18 +36,14 @@ NOT_USED = {
     # Whoever manages keys has the command line.
     "CreateKey", "CreateSessionKey", "CreatedKey", "Key", "KeyPage", "KeyQuota", "KeyScope",
     "Ticket", "Readiness",
-    # Terminals are for people.
-    "CreateTerminal", "Terminal", "TerminalExit", "TerminalNotice",
-    "TerminalPage", "WindowSize",
-    # Programs with streams of their own are for the command line.
-    "StartProgram", "ProgramTerminal",
+    # Calls of tools are actions.
+    "CallTool",
     "Action", "Observation",
 }  # fmt: skip
 OPERATIONS_NOT_USED = {
     "ready", "openapi", "metrics", "events_socket",
     "create_key", "list_keys", "delete_key", "create_session_key", "create_ticket",
-    "open_terminal", "list_terminals", "get_terminal", "close_terminal", "terminal_socket",
-    "start_program", "connect_port",
+    "connect_port", "call_tool",
 }  # fmt: skip
 ONLY_STREAMED = {"FileChange", "ChangeKind"}
 """What comes as server-sent events, whose form the document does not tell."""
@@ -132,7 +135,7 @@ def test_each_model_has_the_fields_of_its_schema(name: str) -> None:
     for field, (told, is_required) in wanted.items():
         assert json.dumps(optional(have[field][0])) == json.dumps(optional(told)), field
         # What is asked may not lack anything; what is told may be lacking here, by a default.
-        if issubclass(kind, models._Asked):
+        if issubclass(kind, _document.Asked):
             assert have[field][1] == is_required, field
         elif not is_required:
             assert not have[field][1], f"`{field}` may be left out"
@@ -160,7 +163,7 @@ def test_what_is_streamed_is_as_the_server_writes_it() -> None:
 
 def lists_of_words() -> List[str]:
     names = set(models.__all__) - ONLY_STREAMED
-    return sorted(name for name in names if issubclass(getattr(models, name), models._Word))
+    return sorted(name for name in names if issubclass(getattr(models, name), _document.Word))
 
 
 @pytest.mark.parametrize("name", lists_of_words())

@@ -1,4 +1,4 @@
-"""Every example of the page about this package runs and prints what it says."""
+"""Every example of the pages about this package runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ import pytest
 
 from conftest import Server
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "python-sdk.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = ("python-sdk", "camel-sdk")
 
 
-def examples() -> List[Tuple[int, str]]:
-    text = PAGE.read_text()
-    return [
-        (text.count("\n", 0, match.start(1)) + 1, match.group(1))
-        for match in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    ]
+def examples() -> List[Tuple[str, str]]:
+    """Where each is, and its code. Those that need more than this package are marked as such."""
+    found = []
+    for page in PAGES:
+        text = (DOCS / f"{page}.md").read_text()
+        for match in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            found.append((f"{page}-{text.count(chr(10), 0, match.start(1)) + 1}", match.group(1)))
+    return found
 
 
 def test_there_are_examples() -> None:
-    assert len(examples()) >= 10
+    assert len(examples()) >= 15
 
 
-@pytest.mark.parametrize(("line", "code"), examples(), ids=[f"line-{n}" for n, _ in examples()])
+@pytest.mark.parametrize(("place", "code"), examples(), ids=[place for place, _ in examples()])
 def test_an_example_prints_what_it_says(
-    line: int, code: str, server: Server, tmp_path: Path
+    place: str, code: str, server: Server, tmp_path: Path
 ) -> None:
     expected = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
     named = {"ZAREBA_URL": server.url, "ZAREBA_API_KEY": server.key}

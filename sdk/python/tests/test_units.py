@@ -66,7 +66,14 @@ def test_only_what_is_harmless_and_may_pass_is_tried_again() -> None:
 def test_every_call_that_changes_something_has_a_key_of_its_own() -> None:
     keys: List[str] = []
     for operation, (method, path) in _calls.OPERATIONS.items():
-        call = _calls.call(operation, session="a/b", action=1, digest="d", port=2)
+        parts: Dict[str, object] = {
+            "action": 1,
+            "digest": "d",
+            "port": 2,
+            "terminal": "t",
+            "tool": "u",
+        }
+        call = _calls.call(operation, session="a/b", **parts)
         assert "{" not in call.path and "a/b" not in call.path, path
         assert ("idempotency-key" in call.headers) == (method != "GET")
         keys += [call.headers["idempotency-key"]] if method != "GET" else []

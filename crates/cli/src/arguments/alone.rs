@@ -35,6 +35,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Option<Arguments> {
         "supervise" => read(program, rest, Command::Supervise),
         "executor" => read(program, rest, Command::Executor),
         "egress" => read(program, rest, Command::Egress),
+        "dial" => read(program, rest, Command::Dial),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Work with images
 #[derive(Args, Debug)]
@@ -64,6 +64,22 @@ Example:
         #[arg(value_name = "TAG", default_value = "zareba/openhands")]
         tag: String,
     },
+    /// Build an image on the Docker Engine
+    #[command(after_help = "\
+From a Dockerfile and the files around it, or with --base from an image and what is to be in it
+beside. Images of --base are named by what is in them, and what was built before is used again. No
+image has to be built to start a sandbox.
+
+Steps reach no network unless --network says so.
+
+Examples:
+  zareba image build --tag my/tools .
+  zareba image build --base debian:12 --apt git,jq --run 'pip install ruff' --network internet")]
+    Build(BuildArguments),
+    /// Remove what the Docker Engine keeps of earlier builds
+    #[command(after_help = "Example:
+  zareba image prune --builder --keep 2G")]
+    Prune(PruneArguments),
     /// Remove images
     #[command(after_help = "\
 A name goes, and with its last name the image; an id takes all names with it. Images that sandboxes
@@ -76,4 +92,103 @@ Example:
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
     },
+}
+
+/// What is built, and how.
+#[derive(Args, Debug)]
+pub(crate) struct BuildArguments {
+    /// What it is called; more than once for several names. With --base without a tag, and once
+    #[arg(short, long = "tag", value_name = "NAME")]
+    pub(crate) tags: Vec<String>,
+    /// The Dockerfile [default: the one in the directory]
+    #[arg(short, long, value_name = "PATH", conflicts_with = "base")]
+    pub(crate) file: Option<PathBuf>,
+    /// The value of an argument of the Dockerfile
+    #[arg(long = "build-arg", value_name = "NAME=VALUE", conflicts_with = "base")]
+    pub(crate) arguments: Vec<String>,
+    /// The image to begin with, instead of a Dockerfile
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) base: Option<String>,
+    /// Packages that apt-get installs
+    #[arg(long, value_name = "PACKAGE", value_delimiter = ',', requires = "base")]
+    pub(crate) apt: Vec<String>,
+    /// A command that is run when the image is built; more than once for several
+    #[arg(long = "run", value_name = "COMMAND", requires = "base")]
+    pub(crate) commands: Vec<String>,
+    /// Files to put into the image, and where
+    #[arg(long, value_name = "DIRECTORY:PATH", requires = "base")]
+    pub(crate) copy: Option<String>,
+    /// The kind of machine that it is for, such as linux/arm64
+    #[arg(long, value_name = "PLATFORM")]
+    pub(crate) platform: Option<String>,
+    /// What steps can reach: none, internet, host, or a network of the Engine
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<String>,
+    /// Fetch images that are missing
+    #[arg(long)]
+    pub(crate) pull: bool,
+    /// Use nothing that was built before
+    #[arg(long, alias = "no-cache")]
+    pub(crate) fresh: bool,
+    /// Which builder of the Engine to use
+    #[arg(long, value_name = "BUILDER", default_value = "best")]
+    pub(crate) builder: BuilderName,
+    /// The files that the Dockerfile may use
+    #[arg(value_name = "DIRECTORY", default_value = ".", conflicts_with = "base")]
+    pub(crate) directory: PathBuf,
+}
+
+/// Which builder of the Engine is used: `best` is BuildKit where the Engine has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuilderName {
+    Best,
+    Classic,
+    Buildkit,
+}
+
+/// What is removed.
+#[derive(Args, Debug)]
+pub(crate) struct PruneArguments {
+    /// The cache of builds; nothing else can be pruned
+    #[arg(long, required = true)]
+    pub(crate) builder: bool,
+    /// Also what images still need
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How much may stay, such as 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) keep: Option<u64>,
+}
+
+/// Bytes, or so many times 1024 of them.
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) => (number, &text[number.len()..]),
+        None => (text, ""),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => 0,
+    };
+    let number: Option<u64> = number.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "write a number of bytes, or one with K, M, G or T behind it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(size("5K"), Ok(5 * 1024));
+        assert_eq!(size("2G"), Ok(2 << 30));
+        for wrong in ["", "G", "1.5G", "-1", "2GB", "99999999999T"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! The commands for sandboxes that are there.
 
+use std::time::{Duration, SystemTime};
+
 use clap::Args;
+use jiff::Timestamp;
 
 /// List sandboxes
 #[derive(Args, Debug)]
@@ -128,11 +131,18 @@ pub(crate) struct PortArguments {
 That is its log, not the output of commands. Only sandboxes of `zareba create` have one.
 
 Example:
-  zareba logs -f build")]
+  zareba logs -f build
+  zareba logs --tail 20 --since 10m build")]
 pub(crate) struct LogsArguments {
     /// Go on until the sandbox ends
     #[arg(short, long)]
     pub(crate) follow: bool,
+    /// Only so many of the last lines
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<u32>,
+    /// Only what was written since then: 90s, 10m, 2h, 1d or 2026-01-31T12:00:00Z; `docker` only
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) since: Option<SystemTime>,
     /// The sandbox
     #[arg(value_name = "ID")]
     pub(crate) id: String,
@@ -146,3 +156,41 @@ Each start does the same for its own kind, so this is needed only to get the roo
 Example:
   zareba gc")]
 pub(crate) struct GcArguments {}
+
+/// A moment, as so long ago or by the calendar.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    let wrong = || "write 90s, 10m, 2h, 1d or a time such as 2026-01-31T12:00:00Z".to_owned();
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.into());
+    }
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 60 * 60,
+        Some('d') => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number = text
+        .get(..text.len() - 1)
+        .and_then(|it| it.parse::<u64>().ok());
+    let ago = number.and_then(|number| number.checked_mul(unit));
+    let then = ago.and_then(|ago| SystemTime::now().checked_sub(Duration::from_secs(ago)));
+    then.ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_both_ways() {
+        let exact = moment("1970-01-01T00:01:00Z").unwrap();
+        assert_eq!(exact, SystemTime::UNIX_EPOCH + Duration::from_secs(60));
+        let ago = SystemTime::now().duration_since(moment("2h").unwrap());
+        let ago = ago.unwrap().as_secs();
+        assert!((7200..7260).contains(&ago), "{ago}");
+        for wrong in ["", "h", "10", "-5m", "tomorrow", "99999999999999999999s"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -2,8 +2,10 @@
 //!
 //! `serve` is the life of it; the other files are the parts: who shells run as (`identity`),
 //! whose the working directory is (`ownership`), where to listen (`listening`), what tells us to
-//! stop (`stopping`), the file viewer (`viewer`) and what the contract says of plugins (`plugins`).
+//! stop (`stopping`), the file viewer (`viewer`), servers of tools (`equipped`) and what the contract says
+//! of plugins (`plugins`).
 
+mod equipped;
 mod identity;
 mod listening;
 mod ownership;

@@ -1,5 +1,6 @@
 //! `zareba image`: the images that sandboxes can have.
 
+mod build;
 mod openhands;
 mod progress;
 
@@ -31,7 +32,11 @@ const SHORT_ID: usize = 12;
 /// Does what was asked for with the store of this user.
 pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<Exit, Failure> {
     context.require_local("image")?;
-    let configuration = context.configuration(Vec::new())?;
+    let flags = match &arguments.command {
+        ImageCommand::Build(arguments) => build::flags(arguments),
+        _ => Vec::new(),
+    };
+    let configuration = context.configuration(flags)?;
     let place = Place::new(context, &configuration.settings);
     let store = || place.image_store();
     match &arguments.command {
@@ -47,6 +52,8 @@ pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<E
             pull(context, &store, name, &options)
         }
         ImageCommand::Openhands { base, tag } => openhands::make(context, &place, base, tag),
+        ImageCommand::Build(arguments) => build::build(context, &place, arguments),
+        ImageCommand::Prune(arguments) => build::prune(context, &place, arguments),
         ImageCommand::Rm { names } => remove(context, &store()?, names),
     }
 }

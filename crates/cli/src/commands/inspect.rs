@@ -53,7 +53,10 @@ async fn inspect(fleet: &Fleet, id: &str) -> Result<(SandboxSummary, Value), Fai
 /// What is known beside the summary: nothing of one that has ended or that has no walls.
 async fn document(member: &Member<'_>) -> Result<Value, Failure> {
     if member.summary.state == SandboxState::Lost {
-        return Ok(Value::Null);
+        return match member.engine() {
+            Some(docker) => container::ended(docker, &member.summary.id).await,
+            None => Ok(Value::Null),
+        };
     }
     match member.attach().await?.inspect().await {
         Err(RuntimeError::Unsupported { .. }) => Ok(Value::Null),

@@ -4,9 +4,9 @@ mod container;
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, ErrorKind},
+    io::{self, BufRead as _, BufReader, ErrorKind, Seek as _, SeekFrom},
     mem::MaybeUninit,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::FileExt as _},
     path::Path,
 };
 
@@ -43,11 +43,20 @@ pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Ex
         let member = fleet.find(&arguments.id).await?;
         if let Some(docker) = member.engine() {
             let id = &member.summary.id;
-            return container::show(docker, id, arguments.follow, context.globals.output).await;
+            return container::show(docker, id, arguments, context.globals.output).await;
+        }
+        if arguments.since.is_some() {
+            let message = format!("the log of the sandbox `{}` has no times", arguments.id);
+            return Err(Failure::new(Exit::Usage, message)
+                .hint("leave out `--since`; `--tail` tells how much of it is shown"));
         }
         let path = member.log();
+        let mut file = open(&path, &member)?;
+        if let Some(lines) = arguments.tail {
+            skip_to_last(&mut file, lines).or_fail(Exit::Failure, DEED)?;
+        }
         let mut log = Log {
-            file: BufReader::new(open(&path, &member)?),
+            file: BufReader::new(file),
             line: Vec::new(),
             format: context.globals.output,
         };
@@ -72,6 +81,37 @@ fn open(path: &Path, member: &Member<'_>) -> Result<File, Failure> {
         }
         opened => opened.or_fail(Exit::Failure, DEED),
     }
+}
+
+/// Moves to where the last lines begin, reading no more than those.
+fn skip_to_last(file: &mut File, lines: u32) -> io::Result<()> {
+    let mut start = file.seek(SeekFrom::End(0))?;
+    // The end of the last line is not the beginning of another.
+    let mut wanted = u64::from(lines) + 1;
+    let mut chunk = vec![0; LINE_MAX];
+    let mut at_end = true;
+    while start > 0 {
+        let length = usize::try_from(start).unwrap_or(LINE_MAX).min(LINE_MAX);
+        let piece = chunk.get_mut(..length).unwrap_or_default();
+        let begin = start - length as u64;
+        file.read_exact_at(piece, begin)?;
+        if std::mem::take(&mut at_end) && !piece.ends_with(b"\n") {
+            wanted -= 1;
+        }
+        for (at, _) in piece
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, byte)| **byte == b'\n')
+        {
+            wanted = wanted.saturating_sub(1);
+            if wanted == 0 {
+                return file.seek(SeekFrom::Start(begin + at as u64 + 1)).map(drop);
+            }
+        }
+        start = begin;
+    }
+    file.rewind()
 }
 
 /// The first process inside, whose end is the end of the sandbox. One without walls has none
@@ -220,6 +260,24 @@ fn harmless(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_lines_are_found_whatever_their_length() {
+        let last = |content: &str, lines: u32| {
+            let mut file = tempfile::tempfile().unwrap();
+            io::Write::write_all(&mut file, content.as_bytes()).unwrap();
+            skip_to_last(&mut file, lines).unwrap();
+            io::read_to_string(file).unwrap()
+        };
+        assert_eq!(last("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(last("a\nb\nc", 2), "b\nc");
+        assert_eq!(last("a\nb\n", 9), "a\nb\n");
+        assert_eq!(last("a\nb\n", 0), "");
+        assert_eq!(last("a\nb", 0), "");
+        assert_eq!(last("", 3), "");
+        let long = format!("{}\n", "x".repeat(3 * LINE_MAX));
+        assert_eq!(last(&format!("a\n{long}b\n"), 2), format!("{long}b\n"));
+    }
 
     #[test]
     fn a_line_has_nothing_that_a_terminal_obeys() {

@@ -5,12 +5,17 @@ mod admin_key;
 mod assembly;
 mod detached;
 mod found;
+mod images;
+mod tools;
 
 use std::path::Path;
 
-use tokio::{runtime, sync::oneshot};
-use zareba_config::{Configuration, Override};
-use zareba_server::Server;
+use tokio::{
+    runtime::{self, Handle},
+    sync::oneshot,
+};
+use zareba_config::{Configuration, Override, Settings};
+use zareba_server::{Server, TraceSettings, Traces};
 use zareba_session::{Recovery, Sessions};
 
 use crate::{
@@ -19,7 +24,7 @@ use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
     handed_over::{Lifeline, ReadySignal},
-    offspring,
+    logging, offspring,
     sandbox::{LAST_WORK, Place},
     say,
     signals::Signals,
@@ -35,11 +40,12 @@ use assembly::Backends;
 pub(crate) fn perform(context: &Context, arguments: &ServeArguments) -> Result<Exit, Failure> {
     let configuration = context.configuration(flags(arguments))?;
     let place = Place::new(context, &configuration.settings);
-    if arguments.stop {
-        return detached::stop(place.state());
-    }
-    if arguments.detach {
-        return detached::start(place.state());
+    if arguments.stop || arguments.detach {
+        logging::start(&context.environment);
+        return match arguments.stop {
+            true => detached::stop(place.state()),
+            false => detached::start(place.state()),
+        };
     }
     if arguments.in_background {
         rustix::process::setsid().or_fail(Exit::Start, "cannot leave the terminal")?;
@@ -53,9 +59,31 @@ pub(crate) fn perform(context: &Context, arguments: &ServeArguments) -> Result<E
         .enable_all()
         .build()
         .or_fail(Exit::Start, "cannot start the server")?;
+    let traces = traces(&configuration.settings, runtime.handle())?;
+    logging::start_with(&context.environment, traces.as_ref());
     let outcome = runtime.block_on(serve(&place, &configuration, hands));
+    if let Some(traces) = traces {
+        traces.end();
+    }
     runtime.shutdown_timeout(LAST_WORK);
     outcome
+}
+
+/// Traces, when the settings say where they go.
+fn traces(settings: &Settings, runtime: &Handle) -> Result<Option<Traces>, Failure> {
+    let Some(url) = settings.telemetry.traces_url() else {
+        return Ok(None);
+    };
+    let headers = settings.telemetry.headers.as_ref();
+    let asked = TraceSettings {
+        url,
+        headers: headers.map(|headers| headers.expose().to_owned()),
+        service: settings.telemetry.service_name.clone(),
+    };
+    let traces = Traces::start(&asked, runtime);
+    traces
+        .or_fail(Exit::Configuration, "cannot send traces")
+        .map(Some)
 }
 
 /// Descriptors of whoever has started us.
@@ -83,20 +111,23 @@ async fn serve(
     let server_settings = assembly::server_settings(settings)?;
     let drain = server_settings.limits.drain;
     let log = open_log(settings, place.state()).await?;
+    let home = assembly::open_home(place.state()).await?;
     let backends = Backends::start(place, settings).await?;
     let options = assembly::sessions_options(settings, &backends);
-    let (sessions, recovery) = Sessions::start(log.clone(), options)
+    let (sessions, recovery) = Sessions::start_in(home, log.clone(), options)
         .await
         .or_fail(Exit::Start, "cannot take up the sessions of the log")?;
     tell_recovery(recovery);
+    tools::equip(&sessions, settings, place.state())?;
     backends.warm_up();
     let server = Server::bind(server_settings, sessions.clone())
         .await
         .or_fail(Exit::Start, "cannot start the server")?;
-    let facade = assembly::openhands_settings(settings);
+    let facade = assembly::openhands_settings(settings, &backends);
     let openhands = zareba_server::openhands(&sessions, server.authenticator(), facade).await;
     let openhands = openhands.or_fail(Exit::Start, "cannot prepare OpenHands' routes")?;
-    let server = server.with_extension(openhands);
+    let camel = zareba_server::camel(&sessions, server.authenticator());
+    let server = server.with_extension(openhands).with_extension(camel);
     let key_file = admin_key::keep(server.first_key(), place.state())?;
     let published = Published::write(place.state(), &assembly::url(settings, server.endpoint()))?;
     tell(&published, key_file.as_deref());

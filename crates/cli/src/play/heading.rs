@@ -35,6 +35,7 @@ fn described(action: &Action) -> Vec<String> {
         Action::Glob(glob) => vec![format!("glob: {}", glob.pattern)],
         Action::Grep(grep) => vec![searched(grep)],
         Action::CallToolMcp(tool) => vec![format!("call_tool_mcp: {}", tool.name)],
+        Action::CallTool(tool) => vec![format!("call_tool: {}", tool.name)],
         other => vec![other.kind().to_owned()],
     }
 }

@@ -159,6 +159,11 @@ impl<'a> Place<'a> {
         self.docker_with_program(ServerLifetime::WithUs, Asker::Us)
     }
 
+    /// The same to build images with, for which our program does not matter.
+    pub(crate) fn docker_for_builds(&self) -> Result<Arc<DockerRuntime>, Failure> {
+        self.docker_for(ServerLifetime::WithUs, Asker::Us)
+    }
+
     /// The same to make sandboxes: what they need of us is looked at before anything is begun.
     fn docker_to_start(&self, lifetime: ServerLifetime, asker: Asker) -> Result<Backend, Failure> {
         let settings = self.settings;

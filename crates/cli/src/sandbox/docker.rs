@@ -13,9 +13,9 @@ use zareba_config::{
 };
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime_docker::{
-    Allowed, Debugging, DockerOptions, EngineAddress, EngineSources, GpuRequest, Lifetime,
-    NetworkChoice, PortChoice, PortRequest, PullPolicy, Reach, RootMode, SandboxUser, Usage,
-    VolumeRequest, WorkspaceOwnership,
+    Allowed, Debugging, DockerOptions, EngineAddress, EnginePlace, EngineSources, GpuRequest,
+    Lifetime, NetworkChoice, PortChoice, PortRequest, PullPolicy, Reach, RootMode, SandboxUser,
+    Usage, VolumeRequest, WorkspaceOwnership,
 };
 
 use crate::{
@@ -46,6 +46,11 @@ pub(super) fn options(
     let engine = engine(docker, environment)?;
     let strict = DockerOptions::hardened(engine, state.to_owned(), program(docker)?);
     let mut options = DockerOptions {
+        place: match docker.remote {
+            None => strict.place,
+            Some(true) => EnginePlace::Elsewhere,
+            Some(false) => EnginePlace::ThisMachine,
+        },
         allowed: allowed(docker, image.as_deref(), asker),
         image,
         platform: docker.platform.clone().or_else(|| theirs.platform.clone()),
@@ -96,6 +101,9 @@ pub(super) fn options(
         ..strict
     };
     options.warm.no_change_timeout = settings.shell.no_change_timeout;
+    if asker == Asker::Clients {
+        options.warm.sandboxes = settings.pool.docker.size.into();
+    }
     options.relaxed.capabilities = docker.capabilities.clone();
     if docker.writable_root {
         options.relaxed.root = RootMode::Writable;
@@ -167,7 +175,10 @@ fn engine(docker: &DockerSettings, environment: &Environment) -> Result<EngineAd
         host: docker.engine.clone(),
         context: environment.get("DOCKER_CONTEXT").map(str::to_owned),
         config_dir: config_dir.unwrap_or_default(),
-        tls_verify: path("DOCKER_TLS_VERIFY").is_some(),
+        // Without checking who answers, which the other one means, nothing is sent.
+        tls_verify: path("DOCKER_TLS_VERIFY")
+            .or_else(|| path("DOCKER_TLS"))
+            .is_some(),
         cert_path: path("DOCKER_CERT_PATH"),
         runtime_dir: path("XDG_RUNTIME_DIR"),
     };

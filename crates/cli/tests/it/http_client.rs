@@ -40,7 +40,7 @@ impl Executor {
             std::fs::create_dir(directory.path().join(name))?;
         }
         let socket = directory.path().join("socket");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_zareba"))
+        let mut child = program()
             .arg("executor")
             .arg("--unix")
             .arg(&socket)
@@ -61,6 +61,7 @@ impl Executor {
             .env("TMPDIR", directory.path().join("tmp"))
             .env("SESSION_API_KEY", KEY)
             .envs(variables.iter().copied())
+            .envs(surroundings())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -236,6 +237,24 @@ pub(crate) fn exit_code(observation: &Value) -> i64 {
     observation["extras"]["metadata"]["exit_code"]
         .as_i64()
         .unwrap_or(i64::MIN)
+}
+
+/// The program under test, or what stands in for it: `ZAREBA_TEST_EXECUTOR` names a program that
+/// takes the same command line and runs it elsewhere, such as in a container.
+fn program() -> Command {
+    let elsewhere = std::env::var_os("ZAREBA_TEST_EXECUTOR");
+    Command::new(elsewhere.unwrap_or_else(|| env!("CARGO_BIN_EXE_zareba").into()))
+}
+
+/// What such a program needs to know.
+fn surroundings() -> Vec<(&'static str, std::ffi::OsString)> {
+    if std::env::var_os("ZAREBA_TEST_EXECUTOR").is_none() {
+        return Vec::new();
+    }
+    let names = ["ZAREBA_TEST_DOCKER", "ZAREBA_STATIC_BIN"];
+    let set = names.into_iter();
+    set.filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .collect()
 }
 
 /// Our own login name: shells run as whoever runs the tests.

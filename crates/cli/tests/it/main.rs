@@ -25,6 +25,8 @@ mod serve_clients;
 mod serve_full_disk;
 mod serve_kill;
 mod serve_postgres;
+mod serve_secrets;
 mod serving;
 mod shell;
+mod tools;
 mod words;

@@ -19,8 +19,7 @@ use crate::{serving::Line, support::Place};
 
 /// How long a client waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long nothing may be done. Servers that share a database notice only after a while that one
-/// of them is gone.
+/// How long nothing may be done.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 /// How long one thing may take, with all refusals on the way.
 const STEP_MAX: Duration = Duration::from_secs(120);

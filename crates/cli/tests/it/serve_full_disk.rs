@@ -25,7 +25,12 @@ const ROUNDS: usize = 4;
 const PADDING_BYTES: usize = 8 * 1024;
 /// Between two looks at what the server says of its log.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long a server may take to end that waits for its clients for a second.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
 const SESSION: &str = "full";
+const ACTIONS: &str = "/v1/sessions/full/actions";
+/// The name of an action that ends too late.
+const LATE: &str = "late";
 
 /// A state directory on a small disk, but for the files of sandboxes: only the log is short of
 /// space.
@@ -164,32 +169,114 @@ fn el_3_a_full_disk_refuses_new_actions_loses_nothing_and_mends_itself() -> Resu
     Ok(())
 }
 
-#[test]
-#[ignore = "needs root"]
-fn el_3_a_server_that_cannot_open_its_log_says_why_and_starts_when_there_is_space() -> Result<()> {
-    let place = Place::new();
-    let disk = SmallDisk::new(&place)?;
-    let server = Serving::start(&place, &[])?;
-    let line = server.line()?;
-    let session = json!({ "id": SESSION, "setup": "nothing" });
-    line.ask("POST", "/v1/sessions", Some(&session))?;
+/// Has a client work, and fills the disk until it is refused.
+fn refuse_on_full_disk(disk: &SmallDisk<'_>, line: &Line) -> Result<(Working, Filler)> {
     let worker = Worker::new(SESSION, "one")
         .padded(PADDING_BYTES)
         .start(line.clone());
     worker.wait_for_progress()?;
     let filler = disk.fill()?;
     worker.wait_for(is_refused)?;
+    Ok((worker, filler))
+}
+
+#[test]
+#[ignore = "needs root"]
+fn el_3_a_server_starts_without_a_byte_of_space_to_be_read_and_goes_on_when_there_is_some()
+-> Result<()> {
+    let place = Place::new();
+    let disk = SmallDisk::new(&place)?;
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    let session = json!({ "id": SESSION, "setup": "nothing" });
+    line.ask("POST", "/v1/sessions", Some(&session))?;
+    let (worker, filler) = refuse_on_full_disk(&disk, &line)?;
     server.kill()?;
     // The reserve was given back, and is gone now, too.
     filler.grow()?;
-    let listen = format!("unix:{}", place.path("socket").display());
-    let told = place.output(&["serve", "--listen", &listen]);
-    ensure!(told.code == Some(122), "{told:?}");
-    ensure!(told.stderr.contains("disk is full"), "{}", told.stderr);
+
+    let server = Serving::start(&place, &[])?;
+    let refused = line.send("POST", ACTIONS, "", Some(&run("true")))?;
+    ensure!(
+        refused.status == 503,
+        "{} {}",
+        refused.status,
+        refused.text()
+    );
+    ensure!(
+        refused.text().contains("disk is full"),
+        "{}",
+        refused.text()
+    );
+    let another = json!({ "id": "another" });
+    let refused = line.send("POST", "/v1/sessions", "", Some(&another))?;
+    ensure!(
+        refused.status == 503,
+        "{} {}",
+        refused.status,
+        refused.text()
+    );
+    ensure!(refused.text().contains("no space"), "{}", refused.text());
+    ensure!(log_status(&line)?["durable"] == false);
+    let listed = line.ask("GET", "/v1/sessions", None)?;
+    ensure!(listed["sessions"][0]["id"] == SESSION, "{listed}");
+    ensure!(!all_events(&line, SESSION)?.is_empty());
 
     drop(filler);
-    let server = Serving::start(&place, &[])?;
     worker.wait_for_progress()?;
+    let worker = worker.stop()?;
+    check(&place, &[], &line, SESSION, &[worker])?;
+    drop(server);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs root"]
+fn hs_17_a_server_on_a_full_disk_ends_in_time_and_tells_what_it_could_not_write() -> Result<()> {
+    let place = Place::new();
+    let disk = SmallDisk::new(&place)?;
+    let said = place.path("said");
+    let flags = ["--set=server.drain=1"];
+    let server = Serving::start_heard(&place, &flags, File::create(&said)?.into())?;
+    let line = server.line()?;
+    let session = json!({ "id": SESSION, "setup": "nothing" });
+    line.ask("POST", "/v1/sessions", Some(&session))?;
+    // Filling the disk takes a fraction of that.
+    let late = run("sleep 4; echo late");
+    let asked = {
+        let (line, late) = (line.clone(), late.clone());
+        std::thread::spawn(move || line.ask_once("POST", ACTIONS, Some(LATE), Some(&late)))
+    };
+    let (worker, filler) = refuse_on_full_disk(&disk, &line)?;
+    // The reserve, too: nothing that happens from now on can be recorded.
+    filler.grow()?;
+    let start = Instant::now();
+    while log_status(&line)?["waiting"] == 0 {
+        ensure!(start.elapsed() < PATIENCE, "nothing waits to be written");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+
+    let begun = Instant::now();
+    let code = server.stop()?;
+    let (took, said) = (begun.elapsed(), fs::read_to_string(&said)?);
+    ensure!(took < ENDS_WITHIN, "it took {took:?} to end: {said}");
+    ensure!(
+        code != Some(0),
+        "it seems to have written everything: {said}"
+    );
+    ensure!(said.contains("could not be written before"), "{said}");
+    let asked = asked
+        .join()
+        .map_err(|_| anyhow::anyhow!("a client panicked"))?;
+    // A server that ends may say that it has the action, and nothing of what came of it.
+    let told = asked.ok().filter(|told| told["observation"].is_string());
+
+    drop(filler);
+    let server = Serving::start(&place, &flags)?;
+    let seen = line.ask_once("POST", ACTIONS, Some(LATE), Some(&late))?;
+    ensure!(seen["content"] == "late", "{seen}");
+    // What anybody was told of is recorded, and what nobody was told of is not done again.
+    ensure!(told.is_none_or(|told| told["id"] == seen["id"]), "{seen}");
     let worker = worker.stop()?;
     check(&place, &[], &line, SESSION, &[worker])?;
     drop(server);
@@ -205,17 +292,11 @@ fn el_3_what_runs_when_the_disk_fills_up_is_still_recorded_and_told() -> Result<
     let line = server.line()?;
     let session = json!({ "id": SESSION, "setup": "nothing" });
     line.ask("POST", "/v1/sessions", Some(&session))?;
-    let actions = format!("/v1/sessions/{SESSION}/actions");
     // Filling the disk takes a fraction of that.
-    let (slow, target) = (line.clone(), actions.clone());
+    let slow = line.clone();
     let slow =
-        std::thread::spawn(move || slow.ask("POST", &target, Some(&run("sleep 4; echo late"))));
-    let worker = Worker::new(SESSION, "one")
-        .padded(PADDING_BYTES)
-        .start(line.clone());
-    worker.wait_for_progress()?;
-    let filler = disk.fill()?;
-    worker.wait_for(is_refused)?;
+        std::thread::spawn(move || slow.ask("POST", ACTIONS, Some(&run("sleep 4; echo late"))));
+    let (worker, filler) = refuse_on_full_disk(&disk, &line)?;
     ensure!(!slow.is_finished(), "it ended before the disk was full");
     let seen = slow
         .join()
@@ -223,7 +304,7 @@ fn el_3_what_runs_when_the_disk_fills_up_is_still_recorded_and_told() -> Result<
     ensure!(seen["content"] == "late", "{seen}");
     let status = log_status(&line)?;
     ensure!(status["durable"] == false, "{status}");
-    let refused = line.send("POST", &actions, "", Some(&run("true")))?;
+    let refused = line.send("POST", ACTIONS, "", Some(&run("true")))?;
     ensure!(refused.status == 507, "{}", refused.text());
 
     drop(filler);

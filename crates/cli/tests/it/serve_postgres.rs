@@ -12,12 +12,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use rand::RngExt as _;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
     serve_clients::{Told, Worker, Working, check},
+    serve_kill::kill_again_and_again,
     serving::{Line, Serving},
     support::{PATIENCE, Place},
 };
@@ -25,10 +25,12 @@ use crate::{
 use cluster::{Cluster, programs};
 use stream::Stream;
 
-/// How often the server is killed; `make soak` sets more.
+/// How often the server is killed.
 const KILLS: usize = 30;
 /// The longest that a server lives, by far more than one action takes.
 const LIFE_MAX: Duration = Duration::from_millis(300);
+/// How long a killed server's own sessions may wait for it, which is far less than others do.
+const OWN_MAX: Duration = Duration::from_secs(5);
 /// How often the database is restarted.
 const RESTARTS: usize = 6;
 /// Between two looks at what the server says of its log.
@@ -94,32 +96,49 @@ fn stop_workers(working: Vec<Working>) -> Result<Vec<Worker>> {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn el_7_nothing_is_lost_or_done_twice_however_often_the_server_is_killed() -> Result<()> {
-    let rounds = std::env::var("ZAREBA_TEST_KILL_ROUNDS");
-    let rounds = rounds.map_or(Ok(KILLS), |rounds| rounds.parse())?;
     let database = Database::new("kill")?;
+    kill_again_and_again(&Place::new(), &[&database.flag()], KILLS, LIFE_MAX)
+}
+
+/// Its name is in its directory, so that a killed server has its sessions again at once; one
+/// elsewhere must wait until it can be sure that the first is gone.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn el_6_a_killed_server_takes_its_own_sessions_at_once_and_another_leaves_them() -> Result<()> {
+    let database = Database::new("own")?;
     let flag = database.flag();
-    let place = Place::new();
-    let mut server = Serving::start(&place, &[&flag])?;
-    let line = server.line()?;
-    make_session(&line, "loop")?;
-    let working = start_workers(&line, "loop");
-    for round in 0..rounds {
-        if round % 4 == 0 {
-            working[0].wait_for_progress()?;
-        }
-        // At any point of a server's life, its very start included.
-        std::thread::sleep(rand::rng().random_range(Duration::ZERO..LIFE_MAX));
-        server.kill()?;
-        server =
-            Serving::start(&place, &[&flag]).with_context(|| format!("after {round} kills"))?;
-    }
-    let workers = stop_workers(working)?;
-    check(&place, &[&flag], &line, "loop", &workers)?;
-    let done: u64 = workers.iter().map(Worker::done).sum();
-    println!("{done} actions in {rounds} lives of a server");
-    ensure!(done as usize > rounds / 2, "only {done} actions were done");
-    drop(server);
+    let places = [Place::new(), Place::new()];
+    let first = Serving::start(&places[0], &[&flag])?;
+    make_session(&first.line()?, "mine")?;
+    let listen = format!("unix:{}", places[0].path("second").display());
+    let second = places[0].output(&["serve", "--listen", &listen, &flag]);
+    ensure!(second.code == Some(122), "{second:?}");
+    ensure!(
+        second.stderr.contains("in use by another server"),
+        "{second:?}"
+    );
+    first.kill()?;
+
+    let elsewhere = Serving::start(&places[1], &[&flag])?;
+    fs::copy(key_file(&places[0]), key_file(&places[1]))?;
+    let action = json!({ "action": "run", "args": { "command": "true" } });
+    let target = "/v1/sessions/mine/actions";
+    let held = elsewhere.line()?.send("POST", target, "", Some(&action))?;
+    ensure!(held.status == 409, "{} {}", held.status, held.text());
+
+    let begun = Instant::now();
+    let again = Serving::start(&places[0], &[&flag])?;
+    let line = again.line()?;
+    line.ask("POST", target, Some(&action))?;
+    let waited = begun.elapsed();
+    ensure!(waited < OWN_MAX, "its own sessions waited for {waited:?}");
+    line.ask("DELETE", "/v1/sessions/mine", None)?;
     Ok(())
+}
+
+/// The file with the administrator's key.
+fn key_file(place: &Place) -> PathBuf {
+    place.path("state").join("admin.key")
 }
 
 #[test]
@@ -131,7 +150,6 @@ fn el_7_servers_on_one_database_see_each_others_events_live() -> Result<()> {
     let first = Serving::start(&places[0], &[&flag])?;
     let second = Serving::start(&places[1], &[&flag])?;
     // The key is in the database; the file with it is beside the server that has made it.
-    let key_file = |place: &Place| -> PathBuf { place.path("state").join("admin.key") };
     fs::copy(key_file(&places[0]), key_file(&places[1]))?;
     let lines = [first.line()?, second.line()?];
     let watched = watch_each_other(&places, &lines);
@@ -149,7 +167,7 @@ const SESSIONS: [&str; 2] = ["left", "right"];
 
 /// Each server makes a session, and does things in it that the other one streams.
 fn watch_each_other(places: &[Place; 2], lines: &[Line; 2]) -> Result<()> {
-    let key = fs::read_to_string(places[0].path("state").join("admin.key"))?;
+    let key = fs::read_to_string(key_file(&places[0]))?;
     for ((here, there), session) in [(0, 1), (1, 0)].into_iter().zip(SESSIONS) {
         make_session(&lines[here], session)?;
         let socket = places[there].path("socket");

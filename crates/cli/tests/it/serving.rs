@@ -33,11 +33,17 @@ pub(crate) struct Line {
 impl<'a> Serving<'a> {
     /// Starts a server and waits for its word that it answers.
     pub(crate) fn start(place: &'a Place, flags: &[&str]) -> Result<Self> {
+        Self::start_heard(place, flags, Stdio::inherit())
+    }
+
+    /// The same, with another place for what it says.
+    pub(crate) fn start_heard(place: &'a Place, flags: &[&str], errors: Stdio) -> Result<Self> {
         let listen = format!("unix:{}", socket(place).display());
         let mut child = place
             .zareba(&["serve", "--listen", &listen, "--ready-fd", "1"])
             .args(flags)
             .stdout(Stdio::piped())
+            .stderr(errors)
             .spawn()?;
         let ready = child.stdout.take().context("the server has no output")?;
         let mut line = String::new();

@@ -23,7 +23,9 @@ pub(crate) trait Setting: Sized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Boolean,
-    Integer { max: i64 },
+    Integer {
+        max: i64,
+    },
     Seconds,
     Number,
     Size,
@@ -32,6 +34,8 @@ pub(crate) enum Shape {
     Secret,
     Choice(&'static [&'static str]),
     TextList,
+    /// A list of what the words say.
+    List(&'static str),
     Table,
     Optional(&'static Shape),
 }
@@ -75,6 +79,7 @@ impl fmt::Display for Shape {
                 Ok(())
             }
             Self::TextList => f.write_str("a list of strings"),
+            Self::List(items) => write!(f, "a list of {items}"),
             Self::Table => f.write_str("a table"),
             Self::Optional(inner) => inner.fmt(f),
         }

@@ -36,9 +36,11 @@ impl Dialect {
                 .map(Value::Integer)
                 .map_err(|_| mismatch()),
             Shape::Seconds | Shape::Number => number(text.trim()).ok_or_else(mismatch),
-            Shape::TextList | Shape::Table => parse_literal(text).map_err(|error| {
-                Mismatch::rule(format!("must be {shape} in JSON or Python syntax: {error}"))
-            }),
+            Shape::TextList | Shape::List(_) | Shape::Table => {
+                parse_literal(text).map_err(|error| {
+                    Mismatch::rule(format!("must be {shape} in JSON or Python syntax: {error}"))
+                })
+            }
             // The inner shape is never optional itself.
             Shape::Text
             | Shape::Size

@@ -19,11 +19,22 @@ choice! {
 }
 
 section! {
+    /// Sandboxes of the `docker` runtime that are kept ready.
+    DockerPoolSettings at pool.docker named "pool.docker" {
+        /// How many sandboxes with `docker.image` are kept started for sessions to come.
+        size: u16 = 0, check rules::pool;
+    }
+}
+
+section! {
     /// The `docker` runtime.
     DockerSettings at docker named "docker" {
-        /// Where the Docker Engine is, as `unix:///PATH` or `tcp://HOST:PORT`. Unset means where the
-        /// docker command would find it.
+        /// Where the Docker Engine is, as `unix:///PATH`, `tcp://HOST:PORT` or `ssh://USER@HOST`.
+        /// Unset means where the docker command would find it.
         engine: Option<String> = None, env "DOCKER_HOST";
+        /// Whether the Engine is on another machine, so that directories of this one cannot be
+        /// mounted. Unset means that it is unless it is reached by a Unix socket.
+        remote: Option<bool> = None;
         /// A static `zareba`, which runs in every container. Unset means this very program.
         program: Option<PathBuf> = None;
         /// The image of sandboxes that name none.

@@ -1,5 +1,6 @@
 //! The sections of the `native` runtime.
 
+use super::docker::DockerPoolSettings;
 use super::rules;
 use crate::key::section;
 use crate::setting::{Processors, Size, choice};
@@ -43,6 +44,8 @@ choice! {
 pub struct PoolSettings {
     /// Those of the `native` runtime.
     pub native: NativePoolSettings,
+    /// Those of the `docker` runtime.
+    pub docker: DockerPoolSettings,
 }
 
 section! {

@@ -31,13 +31,12 @@ pub struct OpenHandsSettings {
 pub(crate) const STARTUP_VARIABLES: &str = "sandbox.runtime_startup_env_vars";
 
 /// Sections about models, agents and user interfaces, which a runtime has no use for.
-pub(crate) const FOREIGN_SECTIONS: [&str; 7] = [
+pub(crate) const FOREIGN_SECTIONS: [&str; 6] = [
     "agent",
     "cli",
     "condenser",
     "extended",
     "llm",
-    "mcp",
     "model_routing",
 ];
 

@@ -29,6 +29,16 @@ pub(super) fn positive(duration: &Duration) -> Result<(), Mismatch> {
     Ok(())
 }
 
+/// Nothing lives for no time; whoever means for ever leaves it out.
+pub(super) fn positive_if_set(duration: &Option<Duration>) -> Result<(), Mismatch> {
+    match duration {
+        Some(Duration::ZERO) => Err(Mismatch::rule(
+            "must be more than 0 seconds; leave it out for no limit",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Keeps a slip of the keyboard from starting thousands of processes.
 pub(super) fn warm_servers(count: &u16) -> Result<(), Mismatch> {
     if *count > WARM_SERVERS_MAX {

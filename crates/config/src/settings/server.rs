@@ -63,7 +63,7 @@ section! {
         /// What happens then: it is paused until it is used again, it is closed, or nothing.
         when_idle: WhenIdle = WhenIdle::Pause;
         /// How long a session may live, used or not. Unset means for ever.
-        life_max: Option<Duration> = None;
+        life_max: Option<Duration> = None, check rules::positive_if_set;
         /// How many sessions there may be that are not closed.
         max: u32 = 1000;
         /// How many of those may belong to one holder of keys.

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::docker::DockerSettings;
+use super::docker::{DockerPoolSettings, DockerSettings};
+use super::mcp::McpSettings;
 use super::native::{NativePoolSettings, NativeSettings, PoolSettings};
 use super::openhands::{self, OpenHandsSettings};
 use super::rules;
 use super::server::{LogSettings, ServerSettings, SessionSettings};
+use super::telemetry::TelemetrySettings;
 use super::variables::SandboxVariables;
 use crate::key::{Key, section};
 use crate::secret::Secret;
@@ -41,6 +43,10 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// The event log of the server.
     pub log: LogSettings,
+    /// Traces of the server.
+    pub telemetry: TelemetrySettings,
+    /// Servers of tools.
+    pub mcp: McpSettings,
     /// Where everything is kept.
     pub state: StateSettings,
     /// Variables that every sandbox starts with: `[env]`, and OpenHands'
@@ -51,7 +57,7 @@ pub struct Settings {
 }
 
 /// The keys of each section, in the order in which they are shown.
-pub(crate) static SECTIONS: [&[Key]; 16] = [
+pub(crate) static SECTIONS: [&[Key]; 19] = [
     RuntimeSettings::KEYS,
     ShellSettings::KEYS,
     FileSettings::KEYS,
@@ -60,9 +66,12 @@ pub(crate) static SECTIONS: [&[Key]; 16] = [
     NativeSettings::KEYS,
     NativePoolSettings::KEYS,
     DockerSettings::KEYS,
+    DockerPoolSettings::KEYS,
     ServerSettings::KEYS,
     SessionSettings::KEYS,
     LogSettings::KEYS,
+    TelemetrySettings::KEYS,
+    McpSettings::KEYS,
     StateSettings::KEYS,
     openhands::Core::KEYS,
     openhands::Sandbox::KEYS,

@@ -80,7 +80,7 @@ fn a_section_that_is_near_to_none_gets_the_list_of_sections() {
         "[wallpaper]\nkind = \"cli\"\n",
         &[
             "zareba.toml:1:2: unknown section `[wallpaper]`; valid here: `runtime`, `shell`, `files`, \
-           `executor`, `local`, `native`, `pool.native`, `docker`, `server`, `sessions`, `log`, `state`, `core`, `sandbox`, `security`, `kubernetes`, `env`",
+           `executor`, `local`, `native`, `pool.native`, `docker`, `pool.docker`, `server`, `sessions`, `log`, `telemetry`, `mcp`, `state`, `core`, `sandbox`, `security`, `kubernetes`, `env`",
         ],
     );
 }

@@ -13,6 +13,7 @@ mod environment;
 mod errors;
 mod files;
 mod flags;
+mod mcp;
 mod openhands;
 mod precedence;
 mod sandbox;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use zareba_config::openhands::{OpenHandsSettings, RemoteRuntimeClass};
 use zareba_config::{
-    FileSettings, LocalSettings, RuntimeKind, RuntimeSettings, Secret, Settings, ShellSettings,
-    Value,
+    FileSettings, LocalSettings, McpRemote, McpSettings, RuntimeKind, RuntimeSettings, Secret,
+    Settings, ShellSettings, Value,
 };
 
 use crate::case::Case;
@@ -54,6 +54,14 @@ fn a_file_of_openhands_is_read_with_its_own_names() {
         local: LocalSettings {
             url: "http://127.0.0.1".to_owned(),
             ..LocalSettings::default()
+        },
+        mcp: McpSettings {
+            sse_servers: vec![McpRemote {
+                url: "http://localhost:8080/sse".to_owned(),
+                api_key: None,
+                timeout: None,
+            }],
+            ..McpSettings::default()
         },
         env: settings.env.clone(),
         openhands,
@@ -110,7 +118,7 @@ fn unknown_keys_in_the_sections_that_a_runtime_reads_are_mistakes() {
 #[test]
 fn values_of_the_sections_that_a_runtime_does_not_read_are_not_checked() {
     let text = "[core]\njwt_secret = 3\nmax_budget_per_task = \"x\"\n[llm]\nmodel = 3\n[llm.a.b]\nc = []\n\
-                [llm_old]\nx = 1\n[agent.X]\ny = 2\n[mcp]\nsse_servers = 7\n";
+                [llm_old]\nx = 1\n[agent.X]\ny = 2\n";
     let configuration = Case::new().file("config.toml", text).load();
     assert_eq!(configuration.settings, Settings::default());
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::schema;
 use crate::{Durability, LogError};
@@ -101,6 +101,24 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     connection.pragma_update(None, "wal_autocheckpoint", 4096)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     schema::ensure(connection)
+}
+
+/// Whether a log could not be opened only because there was no space for it.
+pub(super) fn is_for_space(error: &LogError) -> bool {
+    let LogError::Open { source, .. } = error else {
+        return false;
+    };
+    let by_sqlite = source.downcast_ref::<rusqlite::Error>();
+    let by_system = source.downcast_ref::<io::Error>();
+    by_sqlite
+        .and_then(rusqlite::Error::sqlite_error)
+        .is_some_and(is_full)
+        || by_system.is_some_and(|error| error.kind() == io::ErrorKind::StorageFull)
+}
+
+/// No space: as SQLite says it, or as growing the journal's index does.
+pub(super) fn is_full(error: &ffi::Error) -> bool {
+    error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
 }
 
 /// Refuses a file of a later program.

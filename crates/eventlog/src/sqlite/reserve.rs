@@ -3,7 +3,12 @@
 //! Inside the database it would be of no use: what is to be freed there must be written to the
 //! journal first.
 
-use std::{fs::OpenOptions, io, os::unix::fs::OpenOptionsExt, path::PathBuf};
+use std::{
+    fs::OpenOptions,
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 
@@ -37,6 +42,16 @@ impl Reserve {
             );
         }
         reserve
+    }
+
+    /// Gives back what an earlier program has reserved, and says whether there was any: without
+    /// space a log cannot even be opened.
+    pub(super) fn give_up(path: &Path) -> bool {
+        let file = OpenOptions::new().write(true).open(path);
+        file.is_ok_and(|file| {
+            let is_filled = file.metadata().is_ok_and(|found| found.len() > 0);
+            is_filled && file.set_len(0).is_ok()
+        })
     }
 
     /// Gives the space back, and says whether there was any.

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs::File,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rusqlite::{Connection, ErrorCode, ffi};
@@ -35,12 +36,16 @@ pub(super) struct Connected {
     /// Whether it was opened again and nothing was written since: there is no third time.
     is_reopened: bool,
     /// Held as long as this lives.
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 impl Connected {
-    pub(super) fn open(path: &Path, options: Options) -> Result<(Self, Recovery), LogError> {
-        let lock = open::lock(path)?;
+    /// Opens what is behind the lock.
+    pub(super) fn open(
+        path: &Path,
+        options: Options,
+        lock: Arc<File>,
+    ) -> Result<(Self, Recovery), LogError> {
         let connection = open::connect(path, options.durability)?;
         let (generation, recovery) =
             check::begin(&connection).map_err(|error| open::unusable(path, error))?;
@@ -94,7 +99,7 @@ impl Connected {
         };
         let reason = format!("{}: {error}", self.path.display());
         match error.sqlite_error() {
-            Some(code) if is_full(code) => Failure::Full(reason),
+            Some(code) if open::is_full(code) => Failure::Full(reason),
             Some(code) if is_file_trouble(code) && self.is_reopened => Failure::Broken(reason),
             Some(code) if is_file_trouble(code) => Failure::Lost {
                 reason,
@@ -200,9 +205,15 @@ pub(super) fn run(connection: &Connection, statement: &str) -> rusqlite::Result<
     connection.prepare_cached(statement)?.execute([]).map(drop)
 }
 
-/// No space: as SQLite says it, or as growing the journal's index does.
-fn is_full(error: &ffi::Error) -> bool {
-    error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+/// Whether a log could not be opened because another program held it for a moment.
+pub(super) fn is_held(error: &LogError) -> bool {
+    let source = std::error::Error::source(error);
+    let by_sqlite = source.and_then(|source| source.downcast_ref::<rusqlite::Error>());
+    let code = by_sqlite.and_then(rusqlite::Error::sqlite_error_code);
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
 }
 
 /// The file failed, or is not what it was.

@@ -12,16 +12,22 @@ use super::{
 };
 use crate::{Appended, Health, LogError, Patience};
 
-/// Conducts until the log is closed or every handle to it is gone.
+/// Conducts until the log is closed or every handle to it is gone. A database that could not be
+/// opened for lack of space (`unopened` says how) is opened as soon as there is some.
 pub(crate) async fn conduct<B: Backend>(
     backend: B,
     queue: mpsc::UnboundedReceiver<Message>,
     shared: Arc<Shared>,
+    unopened: Option<String>,
 ) {
+    let state = match unopened {
+        Some(reason) => State::Troubled(Box::new(Trouble::unopened(reason))),
+        None => State::Well,
+    };
     let mut conductor = Conductor {
         backend,
         shared,
-        state: State::Well,
+        state,
     };
     let answer = conductor.run(queue).await;
     let outcome = conductor.finish().await;
@@ -318,15 +324,18 @@ impl<B: Backend> Conductor<B> {
         if matches!(self.state, State::Troubled(_)) {
             self.retry().await;
         }
+        let mut unwritten = None;
         if let State::Troubled(trouble) = &mut self.state {
+            let (count, reason) = (trouble.waiting(), trouble.reason().to_owned());
+            unwritten = (count > 0).then_some(LogError::Unwritten { count, reason });
             let error = trouble.error();
             for group in trouble.take_all() {
                 group.refuse(&error);
             }
         }
-        let outcome = self.backend.close().await;
+        let closed = self.backend.close().await;
         self.shared.ends.close();
-        outcome
+        unwritten.map_or(closed, Err)
     }
 }
 

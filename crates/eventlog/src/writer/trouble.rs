@@ -42,6 +42,8 @@ enum Cause {
     Full { is_on_reserve: bool },
     /// The database has to be opened again.
     Lost,
+    /// There was no space to open the database at all.
+    Unopened,
     /// It was opened again, and nothing is known against it.
     Found,
 }
@@ -65,6 +67,10 @@ impl Trouble {
 
     pub(super) fn lost(reason: String) -> Self {
         Self::new(reason, Cause::Lost)
+    }
+
+    pub(super) fn unopened(reason: String) -> Self {
+        Self::new(reason, Cause::Unopened)
     }
 
     fn new(reason: String, cause: Cause) -> Self {
@@ -93,7 +99,7 @@ impl Trouble {
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.cause == Cause::Lost
+        matches!(self.cause, Cause::Lost | Cause::Unopened)
     }
 
     pub(super) fn is_on_reserve(&self) -> bool {
@@ -109,16 +115,14 @@ impl Trouble {
 
     /// What those are told who are sent away.
     pub(super) fn error(&self) -> impl Fn() -> LogError + use<> {
-        let is_full = matches!(self.cause, Cause::Full { .. });
+        let cause = self.cause;
         let reason = self.reason.clone();
-        move || {
-            if is_full {
-                LogError::Full
-            } else {
-                LogError::Unavailable {
-                    reason: reason.clone(),
-                }
-            }
+        move || match cause {
+            Cause::Full { .. } => LogError::Full,
+            Cause::Unopened => LogError::NoSpace,
+            Cause::Lost | Cause::Found => LogError::Unavailable {
+                reason: reason.clone(),
+            },
         }
     }
 
@@ -197,7 +201,9 @@ impl Trouble {
                 self.reason.clone_from(reason);
             }
             Failure::Lost { reason, .. } => {
-                self.cause = Cause::Lost;
+                if self.cause != Cause::Unopened {
+                    self.cause = Cause::Lost;
+                }
                 self.reason.clone_from(reason);
             }
             Failure::Broken(reason) => self.reason.clone_from(reason),

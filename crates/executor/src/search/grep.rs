@@ -104,6 +104,8 @@ fn compile(action: &SearchFiles) -> Result<RegexMatcher, StartSearch> {
     }
     RegexMatcherBuilder::new()
         .case_insensitive(action.ignore_case)
+        // Many lines are looked at together, and `^` and `$` are about each of them.
+        .multi_line(true)
         .crlf(true)
         .size_limit(REGEX_BYTES_MAX)
         .dfa_size_limit(REGEX_BYTES_MAX)

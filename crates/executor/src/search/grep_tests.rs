@@ -90,6 +90,22 @@ fn the_end_of_a_line_matches_before_a_carriage_return() {
 }
 
 #[test]
+fn anchors_are_about_each_line() {
+    let root = tree(&[
+        ("a.txt", b"one\ntwo\none more\nthe one\none\nend\n"),
+        ("b.txt", b"zero\none"),
+    ]);
+    assert_eq!(
+        grep(&ask("^one$"), root.path()),
+        expected(
+            root.path(),
+            "^one$",
+            &["a.txt:1:one", "a.txt:5:one", "b.txt:2:one"]
+        )
+    );
+}
+
+#[test]
 fn ignored_and_hidden_files_are_skipped_unless_asked_for() {
     let root = tree(&[
         (".gitignore", b"skipped\n"),

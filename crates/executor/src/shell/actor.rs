@@ -458,7 +458,8 @@ impl Actor {
 
     fn command_ended(&mut self, ended: Ended) {
         self.input.clear();
-        if let Some(waiter) = self.waiter.take() {
+        let waiter = self.waiter.take();
+        if let Some(waiter) = waiter.filter(|waiter| !waiter.reply.is_closed()) {
             self.reply(waiter.reply, Outcome::Ended(ended));
         } else if let State::Running(running) = std::mem::replace(&mut self.state, State::Idle) {
             self.state = State::Finished(running, ended);

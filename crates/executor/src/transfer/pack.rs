@@ -34,8 +34,8 @@ pub(super) fn pack(
     let closed = Cell::new(false);
     let outlet = Outlet::new(sender, &closed);
     let packed = match format {
-        ArchiveFormat::Zip => pack_zip(source, outlet, &closed),
-        ArchiveFormat::Tar => pack_tar(source, outlet, &closed),
+        ArchiveFormat::Zip => pack_zip(&source, outlet, &closed),
+        ArchiveFormat::Tar => pack_tar(&source, outlet, &closed),
     };
     if let Err(error) = packed {
         // When the reader is gone there is nobody to tell.
@@ -43,9 +43,9 @@ pub(super) fn pack(
     }
 }
 
-fn pack_zip(source: Source, outlet: Outlet<'_>, closed: &Cell<bool>) -> io::Result<()> {
+fn pack_zip(source: &Source, outlet: Outlet<'_>, closed: &Cell<bool>) -> io::Result<()> {
     let mut archive = ZipWriter::new_stream(outlet);
-    let packed = source.for_each(LinkPolicy::FollowInside, &mut |item| match item {
+    let packed = source.for_each(LinkPolicy::of(ArchiveFormat::Zip), &mut |item| match item {
         Item::File {
             path,
             file,
@@ -129,9 +129,9 @@ fn zip_time(seconds: i64) -> DateTime {
         .unwrap_or_default()
 }
 
-fn pack_tar(source: Source, outlet: Outlet<'_>, closed: &Cell<bool>) -> io::Result<()> {
+fn pack_tar(source: &Source, outlet: Outlet<'_>, closed: &Cell<bool>) -> io::Result<()> {
     let mut archive = tar::Builder::new(outlet);
-    let packed = source.for_each(LinkPolicy::Keep, &mut |item| match item {
+    let packed = source.for_each(LinkPolicy::of(ArchiveFormat::Tar), &mut |item| match item {
         Item::File {
             path,
             file,

@@ -11,7 +11,7 @@ use rustix::{
     fs::{FileType, OFlags},
     io::Errno,
 };
-use zareba_wire::TransferError;
+use zareba_wire::{ArchiveFormat, TransferError};
 
 use super::failure::{invalid, os_error, refused};
 use crate::files::{Beneath, Links, READING, Reach, entries, read_link};
@@ -26,6 +26,16 @@ pub(super) enum LinkPolicy {
     FollowInside,
     /// A link is a link.
     Keep,
+}
+
+impl LinkPolicy {
+    /// What archives of a format can hold.
+    pub(super) const fn of(format: ArchiveFormat) -> Self {
+        match format {
+            ArchiveFormat::Zip => Self::FollowInside,
+            ArchiveFormat::Tar => Self::Keep,
+        }
+    }
 }
 
 /// One thing to pack. Paths are relative to what was asked for.
@@ -83,10 +93,20 @@ impl Source {
         })
     }
 
+    /// Opens everything once without packing it. An archive that is on its way cannot say any
+    /// more that something in it may not be read, so that is found out before.
+    pub(super) fn check(&self, links: LinkPolicy) -> Result<(), TransferError> {
+        let checked = self.for_each(links, &mut |_| Ok(()));
+        checked.map_err(|source| TransferError::Io {
+            message: source.to_string(),
+            source,
+        })
+    }
+
     /// Hands every item to `pack`, sorted by name within each directory. Special files, and
     /// what vanishes on the way, are left out.
     pub(super) fn for_each(
-        self,
+        &self,
         links: LinkPolicy,
         pack: &mut dyn FnMut(Item) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -94,12 +114,12 @@ impl Source {
             let path = PathBuf::from(self.path.file_name().unwrap_or(OsStr::new("file")));
             return pack(Item::File {
                 path,
-                file: self.opened,
-                metadata: self.metadata,
+                file: self.opened.try_clone()?,
+                metadata: self.metadata.clone(),
             });
         }
         let tree = Tree {
-            root: Beneath::new(self.opened.into(), &self.path),
+            root: Beneath::new(self.opened.try_clone()?.into(), &self.path),
             links,
         };
         let mut pending = vec![Pending {

@@ -11,7 +11,7 @@ use super::{
     failure::invalid,
     outlet::channel,
     pack::pack,
-    source::Source,
+    source::{LinkPolicy, Source},
     spool::{Format, Spool},
 };
 use crate::{Owner, files::Reach};
@@ -88,14 +88,20 @@ impl Transfers {
     }
 
     /// Packs a file or directory and streams the archive. Dropping the stream ends the work.
+    /// A tree of which something may not be read is refused as a whole, before anything is sent.
     pub async fn download(&self, request: Download) -> Result<ByteStream, TransferError> {
         if !request.path.is_absolute() {
             return Err(invalid("Path must be an absolute path"));
         }
         let Download { path, format } = request;
         let reach = Arc::clone(&self.reach);
-        let source = blocking(move || Source::open(&path, &reach)).await?;
         let permit = Arc::clone(&self.downloads).acquire_owned().await;
+        let source = blocking(move || {
+            let source = Source::open(&path, &reach)?;
+            source.check(LinkPolicy::of(format))?;
+            Ok(source)
+        })
+        .await?;
         let (sender, chunks) = channel();
         spawn_blocking(move || {
             let _permit = permit;

@@ -2,13 +2,38 @@
 
 use zareba_protocol::ActionEvent;
 
-use crate::place::{Place, blocking};
+use crate::place::{Place, blocking, exit_code, metadata};
 
 fn once(command: &str) -> ActionEvent {
     ActionEvent {
         once: Some("session/7".to_owned()),
         ..blocking(command)
     }
+}
+
+#[tokio::test]
+async fn asking_again_without_time_ends_the_wait_and_not_the_command() {
+    let place = Place::new().await;
+    place.run("mkfifo begun go").await;
+    let command = "echo out; echo > begun; cat go; echo end";
+    let mut first = Box::pin(place.executor.execute(once(command)));
+    let other = zareba_protocol::ShellName::new("other").unwrap();
+    let begun = place.event(blocking("cat begun").with_shell(other.clone()));
+    tokio::select! {
+        _ = &mut first => panic!("it ended before it was let go"),
+        _ = begun => {}
+    }
+    let enough = place.executor.execute(once(command).with_timeout(0.0));
+    let (first, enough) = tokio::join!(first, enough);
+    assert_eq!(first, enough);
+    assert_eq!(exit_code(&first.observation), -1);
+    assert_eq!(first.observation.content, "out");
+    let suffix = &metadata(&first.observation).suffix;
+    assert!(suffix.contains("timed out after"), "{suffix}");
+    let go = place.event(blocking("echo went > go").with_shell(other));
+    let (rest, _) = tokio::join!(place.run(""), go);
+    assert_eq!(rest.content, "went\nend");
+    assert_eq!(place.text("echo free").await, "free");
 }
 
 #[tokio::test]

@@ -11,7 +11,9 @@ use std::{
 use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::sync::broadcast::{self, error::RecvError};
-use zareba_executor::{Executor, ExecutorOptions, FileScope, Linting, User, shell_environment};
+use zareba_executor::{
+    Executor, ExecutorOptions, FileScope, Linting, Size, User, shell_environment,
+};
 use zareba_protocol::{
     Action, ActionEvent, CommandMetadata, CommandOutput, LimitHit, LimitKind, Observation,
     ObservationKind, RunCommand, ShellName,
@@ -142,6 +144,17 @@ impl Place {
         }
     }
 
+    /// Gives the default shell's terminal the size of a person's. A program that draws all of the
+    /// usual one, which has a million places, writes more than a slow reader gets to see.
+    pub(crate) async fn resize_for_a_person(&self) {
+        let size = Size {
+            rows: 24,
+            columns: 80,
+        };
+        let resized = self.executor.resize(&ShellName::default(), size).await;
+        resized.unwrap();
+    }
+
     /// What the programs in the default shell write from now on.
     pub(crate) async fn stream(&self) -> Stream {
         let receiver = self.executor.follow(&ShellName::default()).await.unwrap();
@@ -228,7 +241,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Waits until `mark` was written. What a reader misses who falls behind does not matter.
+    /// Waits until `mark` was written. It must not be among what a reader misses who falls behind.
     pub(crate) async fn until(&mut self, mark: &str) {
         let watching = async {
             while !self.seen.contains(mark) {
@@ -239,9 +252,9 @@ impl Stream {
                 }
             }
         };
-        tokio::time::timeout(LONG, watching)
-            .await
-            .expect("the mark never came");
+        if tokio::time::timeout(LONG, watching).await.is_err() {
+            panic!("`{mark}` never came, but {:?}", self.seen);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ async fn python_is_used_interactively() {
 #[tokio::test]
 async fn vim_edits_a_file_and_leaves_the_screen_as_it_was() {
     let place = Place::new().await;
+    place.resize_for_a_person().await;
     place
         .start("echo before; vim -u NONE -i NONE -n note.txt", "note.txt")
         .await;

@@ -34,6 +34,14 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// What cannot be done now and will be possible by itself.
+    fn later(detail: impl Into<String>) -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        }
+    }
+
     /// What is not there and what is somebody else's look the same.
     pub(super) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not found")
@@ -68,7 +76,7 @@ impl From<Denied> for Refusal {
         let detail = denied.to_string();
         match denied {
             Denied::WrongKey => Self::new(StatusCode::FORBIDDEN, detail),
-            Denied::Unavailable => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
+            Denied::Unavailable => Self::later(detail),
             Denied::TooMany { retry_after } => Self {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 detail,
@@ -82,6 +90,12 @@ impl From<SessionError> for Refusal {
     fn from(error: SessionError) -> Self {
         let detail = error.to_string();
         let status = match &error {
+            // The reason names the database, which is the operator's business.
+            SessionError::Log(LogError::Unavailable { reason }) => {
+                tracing::warn!(reason, "the event log cannot be reached now");
+                return Self::later("the event log cannot be reached now, try again later");
+            }
+            SessionError::Away { .. } => return Self::later(detail),
             SessionError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             SessionError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             SessionError::NotFound { .. } => return Self::not_found(),

@@ -128,7 +128,11 @@ pub(super) async fn serve(
         return Err(refusal);
     }
     let router = facade.executors.get(&id, || {
-        let service = SessionService::new(facade.sessions.clone(), id.clone());
+        let service = SessionService::new(
+            facade.sessions.clone(),
+            id.clone(),
+            facade.settings.tools.as_ref(),
+        );
         server::router(Arc::new(service), facade.settings.limits.clone())
     });
     let room = match announced_bytes(&head, &inner, &body, facade.settings.limits.json_bytes) {

@@ -11,12 +11,14 @@ use zareba_runtime::{RuntimeError, Sandbox};
 use zareba_session::{
     ActionRequest, IdempotencyKey, Record, Session, SessionError, SessionId, Sessions,
 };
+use zareba_tools::{Place, PlaceError};
 use zareba_wire::{
     ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
     program::{ProgramConnection, ProgramRequest, StartFailure, StartProgramError},
+    tool_servers::ToolServers,
 };
 
-use super::{answer::chain, unfold};
+use super::{ToolProxies, answer::chain, unfold};
 
 /// The label with the directory that the client works in, when that is not the workspace.
 pub(super) const WORKING_DIRECTORY_LABEL: &str = "openhands.working_dir";
@@ -25,11 +27,32 @@ pub(super) const WORKING_DIRECTORY_LABEL: &str = "openhands.working_dir";
 pub(super) struct SessionService {
     sessions: Sessions,
     id: SessionId,
+    tools: Option<Arc<dyn ToolServers>>,
+}
+
+/// A session's sandbox as the place where servers of tools run.
+struct Inside {
+    sessions: Sessions,
+    id: SessionId,
 }
 
 impl SessionService {
-    pub(super) fn new(sessions: Sessions, id: SessionId) -> Self {
-        Self { sessions, id }
+    pub(super) fn new(
+        sessions: Sessions,
+        id: SessionId,
+        tools: Option<&Arc<dyn ToolProxies>>,
+    ) -> Self {
+        let tools = tools.map(|proxies| {
+            proxies.make(Arc::new(Inside {
+                sessions: sessions.clone(),
+                id: id.clone(),
+            }))
+        });
+        Self {
+            sessions,
+            id,
+            tools,
+        }
     }
 
     async fn session(&self) -> Result<Arc<Session>, SessionError> {
@@ -134,26 +157,45 @@ impl ActionService for SessionService {
         &self,
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
-        Box::pin(async move {
-            let internal = |error: SessionError| {
-                StartProgramError::new(StartFailure::Internal, error.to_string())
-            };
-            let sandbox = self.sandbox().await.map_err(internal)?;
-            match sandbox.start_program(request).await {
-                Ok(program) => Ok(program),
-                Err(RuntimeError::Program(error)) => Err(error),
-                Err(error @ RuntimeError::Unsupported { .. }) => Err(StartProgramError::new(
-                    StartFailure::Unsupported,
-                    error.to_string(),
-                )),
-                Err(error) => Err(internal(error.into())),
-            }
-        })
+        Box::pin(start_program(&self.sessions, &self.id, request))
+    }
+
+    fn tool_servers(&self) -> Option<Arc<dyn ToolServers>> {
+        self.tools.clone()
     }
 
     /// Requests come this far only while it is.
     fn is_ready(&self) -> bool {
         true
+    }
+}
+
+impl Place for Inside {
+    fn start(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, PlaceError>> {
+        Box::pin(async move { Ok(start_program(&self.sessions, &self.id, request).await?) })
+    }
+}
+
+async fn start_program(
+    sessions: &Sessions,
+    id: &SessionId,
+    request: ProgramRequest,
+) -> Result<ProgramConnection, StartProgramError> {
+    let internal =
+        |error: SessionError| StartProgramError::new(StartFailure::Internal, error.to_string());
+    let session = sessions.get(id).await.map_err(internal)?;
+    let sandbox = session.sandbox().await.map_err(internal)?;
+    match sandbox.start_program(request).await {
+        Ok(program) => Ok(program),
+        Err(RuntimeError::Program(error)) => Err(error),
+        Err(error @ RuntimeError::Unsupported { .. }) => Err(StartProgramError::new(
+            StartFailure::Unsupported,
+            error.to_string(),
+        )),
+        Err(error) => Err(internal(error.into())),
     }
 }
 

@@ -1,13 +1,19 @@
 //! What an operator decides about the facade.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU8, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use zareba_wire::{BoxFuture, server::ServerLimits};
+use zareba_tools::Place;
+use zareba_wire::{BoxFuture, server::ServerLimits, tool_servers::ToolServers};
+
+use super::BuildService;
 
 /// How long `/start` waits for a session to be ready before it answers that it is starting. The
 /// client then asks every two seconds, which would be most of the time a start takes.
 const START_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The largest of the factors that OpenHands knows: 1, 2, 4 and 8.
+const RESOURCE_FACTOR_MAX: NonZeroU8 = NonZeroU8::new(8).unwrap();
 
 /// What an operator decides about the facade.
 #[derive(Clone)]
@@ -22,6 +28,13 @@ pub struct OpenHandsSettings {
     pub unknown_image: UnknownImage,
     /// The images that there are.
     pub images: Option<Arc<dyn ImageCatalog>>,
+    /// Who runs the servers of tools that clients push; without one they are told that there are
+    /// none.
+    pub tools: Option<Arc<dyn ToolProxies>>,
+    /// Who builds images; without one `/build` says that none are built.
+    pub builder: Option<Arc<dyn BuildService>>,
+    /// How many times the usual memory and processors a client may ask for (`resource_factor`).
+    pub resource_factor_max: NonZeroU8,
     /// How long `/start` waits for a session to be ready before it answers that it is starting.
     pub start_patience: Duration,
     /// What a request to a session may use up.
@@ -35,6 +48,9 @@ impl Default for OpenHandsSettings {
             scheme: Scheme::Http,
             unknown_image: UnknownImage::SystemView,
             images: None,
+            tools: None,
+            builder: None,
+            resource_factor_max: RESOURCE_FACTOR_MAX,
             start_patience: START_PATIENCE,
             limits: ServerLimits::default(),
         }
@@ -48,6 +64,7 @@ impl fmt::Debug for OpenHandsSettings {
             .field("public_url", &self.public_url)
             .field("scheme", &self.scheme)
             .field("unknown_image", &self.unknown_image)
+            .field("resource_factor_max", &self.resource_factor_max)
             .field("start_patience", &self.start_patience)
             .finish_non_exhaustive()
     }
@@ -80,6 +97,12 @@ pub enum UnknownImage {
     AskRuntime,
     /// The client is told that there is no such image.
     Refuse,
+}
+
+/// Runs the servers of tools that clients push.
+pub trait ToolProxies: Send + Sync {
+    /// Those of one session, which run in its sandbox.
+    fn make(&self, place: Arc<dyn Place>) -> Arc<dyn ToolServers>;
 }
 
 /// The images that there are.

@@ -1,6 +1,6 @@
 //! `/start`: what a client asks for, and as much of it as our runtimes can give.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU8, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -156,10 +156,7 @@ impl OpenHands {
                 not_applied.push(told);
             }
         }
-        if let Some(factor) = request.resource_factor.filter(|factor| *factor != 1.0) {
-            let told = format!("resource_factor {factor}: the server's limits hold");
-            not_applied.push(told);
-        }
+        not_applied.extend(self.scale(request).err());
         if let Some(class) = &request.runtime_class {
             let runtime = session.info().runtime;
             not_applied.push(format!(
@@ -209,6 +206,27 @@ impl OpenHands {
         }
     }
 
+    /// How many times the usual memory and processors a session gets, or why not as many as
+    /// were asked for.
+    fn scale(&self, request: &StartRequest) -> Result<Option<NonZeroU8>, String> {
+        let Some(factor) = request.resource_factor.filter(|factor| *factor != 1.0) else {
+            return Ok(None);
+        };
+        let refused = |reason: String| Err(format!("resource_factor {factor}: {reason}"));
+        let most = self.settings.resource_factor_max;
+        let Some(times) = (1..=most.get()).find(|times| f64::from(*times) == factor) else {
+            return refused(format!("it is a whole number from 1 to {most}"));
+        };
+        let options = self.sessions.options();
+        let runtime = options.runtimes.get(&options.default_runtime);
+        let times = NonZeroU8::new(times);
+        match times.and_then(|times| runtime?.scaled(times)) {
+            Some(Ok(_)) => Ok(times),
+            Some(Err(error)) => refused(error.to_string()),
+            None => refused("this runtime limits neither memory nor processors".to_owned()),
+        }
+    }
+
     /// Whether directories of a sandbox are its own to make.
     fn has_walls(&self, runtime: &str) -> bool {
         let runtime = self.sessions.options().runtimes.get(runtime);
@@ -231,6 +249,7 @@ impl OpenHands {
             no_change_timeout: request.silence(),
             // Their client does that itself once it is connected.
             setup: Setup::Nothing,
+            scale: self.scale(request).ok().flatten(),
             ..NewSession::default()
         }
     }

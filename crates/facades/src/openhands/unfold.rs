@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Puts every part back that the log has replaced by a reference. What would make the event larger
 /// than the log takes one stays as its beginning.
-pub(super) async fn put_back(log: &EventLog, payload: &mut Value) -> Result<(), LogError> {
+pub(crate) async fn put_back(log: &EventLog, payload: &mut Value) -> Result<(), LogError> {
     put_back_within(BYTES_MAX, log, payload).await
 }
 

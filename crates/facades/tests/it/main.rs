@@ -11,5 +11,7 @@ mod client;
 mod provider;
 
 mod access;
+mod builds;
+mod camel;
 mod executor;
 mod remote_api;

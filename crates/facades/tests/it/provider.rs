@@ -35,6 +35,10 @@ use zareba_wire::{
 /// How long a command may be silent where a test says nothing else.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// What a sandbox behind walls may use.
+pub(crate) const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const CPU_MILLIS: u64 = 2000;
+
 /// Which runtime sessions have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -162,9 +166,9 @@ fn native(state: &TempDir) -> NativeRuntime {
         system: SystemMode::CopyOnWrite,
         network: Reachable::Nothing,
         usage: Usage {
-            memory_bytes: 512 * 1024 * 1024,
+            memory_bytes: MEMORY_BYTES,
             pids: 256,
-            cpu_millis: 2000,
+            cpu_millis: u32::try_from(CPU_MILLIS).unwrap(),
             disk: DiskLimit {
                 bytes: 1024 * 1024 * 1024,
                 inodes: 100_000,

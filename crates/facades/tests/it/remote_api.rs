@@ -7,7 +7,7 @@ use zareba_facades::openhands::{OpenHandsSettings, UnknownImage};
 
 use crate::{
     client::{ALICE, Api, answer},
-    provider::{Kind, Provider},
+    provider::{CPU_MILLIS, Kind, MEMORY_BYTES, Provider},
 };
 
 /// What the stock client sends.
@@ -120,6 +120,41 @@ async fn a_name_means_one_runtime_until_it_is_stopped() {
     provider.stop().await;
 }
 
+/// What the supervisor of a sandbox was told to let it use: bytes, and thousandths of a processor.
+async fn limits(provider: &Provider, started: &Value) -> (u64, u64) {
+    let id = started["runtime_id"].as_str().unwrap();
+    let session = provider.sessions.get(&id.parse().unwrap()).await.unwrap();
+    let sandbox = session.sandbox().await.unwrap();
+    let init = sandbox.inspect().await.unwrap()["pid"].as_u64().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{init}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+    let command = std::fs::read_to_string(format!("/proc/{}/cmdline", parent.unwrap())).unwrap();
+    let words: Vec<&str> = command.split('\0').collect();
+    let option = |name: &str| {
+        let at = words.iter().position(|word| *word == name).unwrap();
+        words[at + 1].parse().unwrap()
+    };
+    (option("--memory"), option("--cpu-millis"))
+}
+
+#[tokio::test]
+async fn factors_that_cannot_be_given_are_told() {
+    let provider = Provider::start(Kind::Native).await;
+    let api = Api::new(&provider, ALICE);
+    for (name, factor) in [("a", json!(16)), ("b", json!(0.5)), ("c", json!(-2))] {
+        let mut body = stock_start(name);
+        body["resource_factor"] = factor;
+        let started = api.start_with(body).await;
+        let not_applied = started["zareba"]["not_applied"].to_string();
+        assert!(not_applied.contains("from 1 to 8"), "{not_applied}");
+        assert_eq!(
+            limits(&provider, &started).await,
+            (MEMORY_BYTES, CPU_MILLIS)
+        );
+    }
+    provider.stop().await;
+}
+
 #[tokio::test]
 async fn a_paused_runtime_is_unavailable_until_it_is_resumed() {
     let provider = Provider::start(Kind::Native).await;
@@ -127,6 +162,11 @@ async fn a_paused_runtime_is_unavailable_until_it_is_resumed() {
     let started = api.start_with(stock_start("sid")).await;
     let not_applied = started["zareba"]["not_applied"].to_string();
     assert!(!not_applied.contains("--working-dir"), "{not_applied}");
+    assert!(!not_applied.contains("resource_factor"), "{not_applied}");
+    assert_eq!(
+        limits(&provider, &started).await,
+        (2 * MEMORY_BYTES, 2 * CPU_MILLIS)
+    );
     let runtime = api.runtime(&started);
     runtime.output("kept=here").await;
     let which = json!({ "runtime_id": started["runtime_id"] });

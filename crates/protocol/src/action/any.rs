@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::{
     BrowseInteractive, BrowseUrl, CallTool, ChangeAgentState, Condensation, Delegate, EditFile,
     FindFiles, Finish, LoopRecovery, ReadFile, Recall, Reject, RunCell, RunCommand, SearchFiles,
-    SendMessage, SystemMessage, Think, TrackTasks, WriteFile,
+    SendMessage, SystemMessage, Think, TrackTasks, UseTool, WriteFile,
 };
 use crate::no_fields::NoArgs;
 
@@ -33,6 +33,8 @@ pub enum Action {
     Glob(FindFiles),
     /// Ours: lines by regular expression.
     Grep(SearchFiles),
+    /// Ours: a tool of the session.
+    CallTool(UseTool),
     Message(SendMessage),
     System(SystemMessage),
     Think(Think),
@@ -70,6 +72,7 @@ impl Action {
             Self::CallToolMcp(_) => "call_tool_mcp",
             Self::Glob(_) => "glob",
             Self::Grep(_) => "grep",
+            Self::CallTool(_) => "call_tool",
             Self::Message(_) => "message",
             Self::System(_) => "system",
             Self::Think(_) => "think",
@@ -87,11 +90,11 @@ impl Action {
 
     /// Whether a runtime acts on it; all other actions concern only agent and user.
     pub const fn is_runnable(&self) -> bool {
-        self.is_executable() || matches!(self, Self::CallToolMcp(_))
+        self.is_executable() || matches!(self, Self::CallToolMcp(_) | Self::CallTool(_))
     }
 
     /// Whether an executor performs it. A tool call is runnable but not executable: the host
-    /// makes it, because only the host knows every tool server.
+    /// makes it, because only the host knows every tool.
     pub const fn is_executable(&self) -> bool {
         match self {
             Self::Run(_)
@@ -105,6 +108,7 @@ impl Action {
             | Self::Grep(_) => true,
             Self::Null
             | Self::CallToolMcp(_)
+            | Self::CallTool(_)
             | Self::Message(_)
             | Self::System(_)
             | Self::Think(_)
@@ -147,6 +151,7 @@ impl Serialize for Action {
             Self::CallToolMcp(args) => args.serialize(serializer),
             Self::Glob(args) => args.serialize(serializer),
             Self::Grep(args) => args.serialize(serializer),
+            Self::CallTool(args) => args.serialize(serializer),
             Self::Message(args) => args.serialize(serializer),
             Self::System(args) => args.serialize(serializer),
             Self::Think(args) => args.serialize(serializer),
@@ -175,7 +180,7 @@ macro_rules! action_from {
 action_from! {
     Run(RunCommand), RunIpython(RunCell), Read(ReadFile), Write(WriteFile), Edit(EditFile),
     Browse(BrowseUrl), BrowseInteractive(BrowseInteractive), CallToolMcp(CallTool),
-    Glob(FindFiles), Grep(SearchFiles), Message(SendMessage), System(SystemMessage),
+    Glob(FindFiles), Grep(SearchFiles), CallTool(UseTool), Message(SendMessage), System(SystemMessage),
     Think(Think), Finish(Finish), Reject(Reject), Delegate(Delegate), Recall(Recall),
     ChangeAgentState(ChangeAgentState), Condensation(Condensation), TaskTracking(TrackTasks),
     LoopRecovery(LoopRecovery),

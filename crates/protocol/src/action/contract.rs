@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     Action, BrowseInteractive, BrowseUrl, CallTool, ChangeAgentState, Condensation, Delegate,
     EditFile, FindFiles, Finish, LoopRecovery, ReadFile, Recall, Reject, RunCell, RunCommand,
-    SearchFiles, SendMessage, SystemMessage, Think, TrackTasks, WriteFile,
+    SearchFiles, SendMessage, SystemMessage, Think, TrackTasks, UseTool, WriteFile,
 };
 use crate::{
     decode::{FieldError, parse_fields},
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct ActionContract {
     /// The type string.
     pub(crate) kind: &'static str,
-    /// The original's class, which its error texts name; glob and grep have names of ours.
+    /// The original's class, which its error texts name; those of ours have names of ours.
     pub(crate) class: &'static str,
     /// Arguments that must be there, in the original's order.
     pub(crate) required: &'static [&'static str],
@@ -104,6 +104,9 @@ pub(crate) static ALL: &[ActionContract] = contracts! {
     "grep" "GrepAction" ["pattern"]
         ["path" "include" "include_ignored" "ignore_case" "limit" "thought" "security_risk"]
         |args| parse_fields(args).map(Action::Grep), SearchFiles;
+    "call_tool" "ToolCallAction" ["name"]
+        ["arguments" "positional" "unchecked" "thought" "security_risk"]
+        |args| parse_fields(args).map(Action::CallTool), UseTool;
 };
 
 /// Its fields are the one case where each may be right and the whole wrong.

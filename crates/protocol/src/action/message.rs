@@ -39,6 +39,7 @@ impl Action {
             }
             Self::Glob(find) => format!("Finding files: {}", find.pattern).into(),
             Self::Grep(search) => format!("Searching files: {}", search.pattern).into(),
+            Self::CallTool(call) => format!("Calling tool: {}", call.name).into(),
             Self::Message(message) => message.content.as_str().into(),
             Self::System(message) => message.content.as_str().into(),
             Self::Think(think) => format!("I am thinking...: {}", think.thought).into(),

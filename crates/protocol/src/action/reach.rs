@@ -1,4 +1,4 @@
-//! The actions that look around: in the web, in tool servers and among files.
+//! The actions that look around: in the web, among tools and among files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,42 @@ impl CallTool {
             arguments,
             thought: String::new(),
             security_risk: SecurityRisk::default(),
+        }
+    }
+}
+
+/// `call_tool`: call a tool of the session.
+///
+/// How long it may take is the event's `timeout`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UseTool {
+    /// The tool.
+    pub name: String,
+    /// Its arguments by name.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+    /// Arguments by position, for functions that have such; they come before those with names.
+    #[serde(default)]
+    pub positional: Vec<Value>,
+    /// Hand the arguments over as they are, without looking at the tool's schema.
+    #[serde(default)]
+    pub unchecked: bool,
+    /// Why the agent asks.
+    #[serde(default)]
+    pub thought: String,
+    /// The agent's own estimate.
+    #[serde(default)]
+    pub security_risk: SecurityRisk,
+}
+
+impl UseTool {
+    /// Calls the tool `name` with `arguments`.
+    pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
+        Self {
+            name: name.into(),
+            arguments,
+            ..Self::default()
         }
     }
 }

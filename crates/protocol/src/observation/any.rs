@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{
-    Browsed, CommandOutput, Edited, FilesFound, MatchesFound, Recalled,
+    Browsed, CommandOutput, Edited, FilesFound, MatchesFound, Recalled, ToolOutcome,
     contract::{
         CellExtras, DelegateExtras, DownloadExtras, ErrorExtras, ReadExtras, StateExtras,
         TaskExtras, ToolExtras, WriteExtras,
@@ -62,6 +62,8 @@ pub enum ObservationKind {
     Glob(FilesFound),
     /// Ours: the answer to `grep`.
     Grep(MatchesFound),
+    /// Ours: the answer to `call_tool`.
+    Tool(Box<ToolOutcome>),
     Success,
     UserRejected,
     Condense,
@@ -149,12 +151,13 @@ impl Observation {
         self.kind.name()
     }
 
-    /// Whether the action went well, where the wire says so: for commands and cells.
+    /// Whether the action went well, where the wire says so: for commands, cells and tools.
     pub const fn success(&self) -> Option<bool> {
         match &self.kind {
             ObservationKind::Run(output) => Some(output.metadata.is_success()),
             // A cell that raised is a success too: it ran, and its text shows the exception.
             ObservationKind::RunIpython { .. } => Some(true),
+            ObservationKind::Tool(outcome) => Some(outcome.error.is_none()),
             ObservationKind::Null
             | ObservationKind::Read { .. }
             | ObservationKind::Write { .. }
@@ -203,6 +206,7 @@ impl ObservationKind {
             Self::Mcp { .. } => "mcp",
             Self::Glob(_) => "glob",
             Self::Grep(_) => "grep",
+            Self::Tool(_) => "tool",
             Self::Success => "success",
             Self::UserRejected => "user_rejected",
             Self::Condense => "condense",
@@ -260,6 +264,7 @@ impl Serialize for ObservationKind {
             }
             Self::Glob(extras) => extras.serialize(serializer),
             Self::Grep(extras) => extras.serialize(serializer),
+            Self::Tool(extras) => extras.serialize(serializer),
             Self::AgentStateChanged {
                 agent_state,
                 reason,

@@ -9,7 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Browsed, CommandOutput, Edited, FilesFound, MatchesFound, ObservationKind, Recalled};
+use super::{
+    Browsed, CommandOutput, Edited, FilesFound, MatchesFound, ObservationKind, Recalled,
+    ToolOutcome,
+};
 use crate::{
     AgentState, ReadSource,
     action::TaskItem,
@@ -69,6 +72,7 @@ pub(crate) static ALL: &[ObservationContract] = contracts! {
     };
     "glob" FilesFound => ObservationKind::Glob;
     "grep" MatchesFound => ObservationKind::Grep;
+    "tool" Box<ToolOutcome> => ObservationKind::Tool;
     "success" NoExtras => |_| ObservationKind::Success;
     "user_rejected" NoExtras => |_| ObservationKind::UserRejected;
     "condense" NoExtras => |_| ObservationKind::Condense;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{EditSource, RecallKind};
+use crate::{EditSource, ErrorClass, RecallKind};
 
 /// Extras of an `edit` observation.
 ///
@@ -67,6 +67,47 @@ pub struct MatchesFound {
     pub matches: u64,
     /// There were more than the limit.
     pub truncated: bool,
+}
+
+/// Extras of a `tool` observation: what came of `call_tool`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolOutcome {
+    /// The tool.
+    pub name: String,
+    /// What it returned; null when it failed.
+    #[serde(default)]
+    pub result: Value,
+    /// The result as the tool's side wrote it, where that is no strict JSON: Python writes `NaN`
+    /// and `Infinity`, which are null in `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// What it printed.
+    #[serde(default)]
+    pub stdout: String,
+    /// What it printed as errors.
+    #[serde(default)]
+    pub stderr: String,
+    /// It printed more than is kept.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Why it failed.
+    #[serde(default)]
+    pub error: Option<ToolFailure>,
+}
+
+/// Why a tool failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolFailure {
+    /// The class of the exception that it raised, or a stable word of ours such as `timed_out`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What callers act on.
+    pub class: ErrorClass,
+    /// What went wrong.
+    pub message: String,
+    /// Where the exception came from.
+    #[serde(default)]
+    pub traceback: Option<String>,
 }
 
 /// Extras of a `browse` observation.

@@ -27,6 +27,10 @@ impl Observation {
             ObservationKind::Grep(found) => {
                 format!("Lines found: {} in files: {}", found.matches, found.files).into()
             }
+            ObservationKind::Tool(outcome) => match outcome.error {
+                None => format!("Tool `{}` returned.", outcome.name).into(),
+                Some(_) => format!("Tool `{}` failed.", outcome.name).into(),
+            },
             ObservationKind::Error { .. }
             | ObservationKind::Mcp { .. }
             | ObservationKind::Success

@@ -42,7 +42,7 @@ fn an_unknown_type_is_answered_with_all_known_ones() {
     let known = "dict_keys(['null', 'run', 'run_ipython', 'browse', 'browse_interactive', 'read', \
         'write', 'edit', 'think', 'finish', 'reject', 'delegate', 'recall', 'change_agent_state', \
         'message', 'system', 'condensation', 'condensation_request', 'call_tool_mcp', \
-        'task_tracking', 'loop_recovery', 'glob', 'grep'])";
+        'task_tracking', 'loop_recovery', 'glob', 'grep', 'call_tool'])";
     for (kind, shown) in [
         (json!("nope"), "'nope'"),
         (json!("it's"), "\"it's\""),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use zareba_protocol::{
     Action, ActionEvent, CallTool, CommandMetadata, CommandOutput, Condensation, Finish,
-    Observation, Recall, RecallKind, Reject, RunCommand, Think, TrackTasks,
+    Observation, Recall, RecallKind, Reject, RunCommand, Think, TrackTasks, UseTool,
 };
 
 fn object(value: Value) -> Map<String, Value> {
@@ -129,6 +129,8 @@ fn only_some_actions_are_executed() {
         refusal.to_string(),
         "'ActionExecutor' object has no attribute 'call_tool_mcp'"
     );
+    let tool = Action::from(UseTool::new("t", Map::new()));
+    assert!(tool.is_runnable() && !tool.is_executable());
     assert!(!Action::from(Think::new("x")).is_runnable());
 }
 

@@ -73,6 +73,7 @@ fn terse_actions_keep_to_the_schema() {
         json!({"action": "null", "once": "~"}),
         json!({"action": "edit", "args": {"path": "/a", "insert_line": "3"}}),
         json!({"action": "glob", "args": {"pattern": "**/*.rs", "limit": 5}}),
+        json!({"action": "call_tool", "args": {"name": "add", "positional": [1, 2]}, "timeout": 5}),
     ] {
         assert!(validator.is_valid(&action), "{action}");
         assert!(ActionEvent::from_value(action).is_ok());

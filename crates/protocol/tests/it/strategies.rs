@@ -47,6 +47,8 @@ const KINDS: &[&str] = &[
     "glob",
     "grep",
     "call_tool_mcp",
+    "call_tool",
+    "tool",
     "message",
     "think",
     "finish",

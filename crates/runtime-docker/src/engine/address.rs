@@ -13,14 +13,37 @@ use sha2::{Digest as _, Sha256};
 pub enum EngineAddress {
     /// A Unix socket of this machine.
     Unix(PathBuf),
-    /// A TCP address. Directories of this machine are mounted into containers, so it must be an
-    /// Engine of this machine all the same.
+    /// A TCP address.
     Tcp {
         /// Host and port.
         address: String,
         /// How both ends know each other; `None` is a connection that anybody can read.
         tls: Option<TlsFiles>,
     },
+    /// A machine that `ssh` reaches, and whose docker command reaches the Engine.
+    Ssh(SshHost),
+}
+
+/// A machine that `ssh` reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshHost {
+    /// Who to be there; `None` leaves it to the configuration of `ssh`.
+    pub user: Option<String>,
+    /// Its name or address, or what the configuration of `ssh` calls it.
+    pub host: String,
+    /// Where it listens; `None` leaves it to the configuration of `ssh`.
+    pub port: Option<u16>,
+    /// The Engine's socket there; `None` is the one that its docker command takes.
+    pub socket: Option<String>,
+}
+
+/// Whether an Engine sees the files of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnginePlace {
+    /// It does: directories can be mounted.
+    ThisMachine,
+    /// It does not: what a container needs is sent to it.
+    Elsewhere,
 }
 
 /// The files of a TLS connection.
@@ -55,7 +78,10 @@ pub struct EngineSources {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The host is not written like one.
-    #[error("`{host}` is no address of an Engine: write `unix:///PATH` or `tcp://HOST:PORT`")]
+    #[error(
+        "`{host}` is no address of an Engine: write `unix:///PATH`, `tcp://HOST:PORT` or \
+         `ssh://USER@HOST`"
+    )]
     Syntax {
         /// What was written.
         host: String,
@@ -114,11 +140,19 @@ impl EngineAddress {
         }
     }
 
+    /// Where an Engine with this address usually is: one behind a socket is here.
+    pub fn usual_place(&self) -> EnginePlace {
+        match self {
+            Self::Unix(_) => EnginePlace::ThisMachine,
+            Self::Tcp { .. } | Self::Ssh(_) => EnginePlace::Elsewhere,
+        }
+    }
+
     /// The socket, when it is one.
     pub(crate) fn socket(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
-            Self::Tcp { .. } => None,
+            Self::Tcp { .. } | Self::Ssh(_) => None,
         }
     }
 
@@ -133,11 +167,13 @@ impl EngineAddress {
         let (scheme, rest) = host.split_once("://").ok_or_else(wrong)?;
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Unix(PathBuf::from(rest))),
+            // Without keys it would be neither safe nor what was meant.
+            "https" if tls.is_none() => Err(wrong()),
             "tcp" | "http" | "https" if is_host_and_port(rest) => Ok(Self::Tcp {
                 address: rest.trim_end_matches('/').to_owned(),
                 tls,
             }),
-            "ssh" => unsupported("SSH"),
+            "ssh" => SshHost::parse(rest).map(Self::Ssh).ok_or_else(wrong),
             "npipe" => unsupported("a named pipe"),
             "fd" => unsupported("a descriptor"),
             _ => Err(wrong()),
@@ -165,6 +201,46 @@ impl EngineAddress {
         let tls = contexts.join("tls").join(&digest).join("docker");
         let tls = tls.is_dir().then(|| TlsFiles::in_directory(&tls));
         Self::parse(host, tls)
+    }
+}
+
+impl SshHost {
+    /// Reads `[USER@]HOST[:PORT][/SOCKET]`. What `ssh` or the shell at the other end would take for
+    /// anything but a name is refused.
+    fn parse(text: &str) -> Option<Self> {
+        let (authority, socket) = match text.find('/') {
+            Some(at) => (&text[..at], &text[at..]),
+            None => (text, ""),
+        };
+        let (user, place) = match authority.rsplit_once('@') {
+            Some((user, place)) => (Some(user), place),
+            None => (None, authority),
+        };
+        let (host, port) = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':')?)),
+            None => match place.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (place, None),
+            },
+        };
+        let is_name = |name: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:%".contains(c);
+            !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)
+        };
+        let is_path = |path: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+            path.chars().all(is_plain)
+        };
+        let socket = socket.trim_end_matches('/');
+        let is_sound = is_name(host) && user.is_none_or(is_name) && is_path(socket);
+        let port = port.map(str::parse).transpose().ok()?;
+        is_sound.then(|| Self {
+            user: user.map(str::to_owned),
+            host: host.to_owned(),
+            port,
+            socket: (!socket.is_empty()).then(|| socket.to_owned()),
+        })
     }
 }
 

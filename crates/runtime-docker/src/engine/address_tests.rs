@@ -102,16 +102,67 @@ fn what_cannot_be_used_is_told_with_a_way_out() {
         sources.host = Some(host.to_owned());
         EngineAddress::resolve(&sources).unwrap_err().to_string()
     };
-    assert_eq!(
-        refusal("ssh://me@far"),
-        "the Engine at `ssh://me@far` cannot be used: SSH is not supported; \
-         forward its socket to this machine and name that"
-    );
-    for host in ["engine", "unix://relative", "tcp://engine", "ftp://x:1"] {
+    for host in [
+        "engine",
+        "unix://relative",
+        "tcp://engine",
+        "https://engine:2376",
+        "ftp://x:1",
+        "ssh://",
+        "ssh://-oProxyCommand=x",
+        "ssh://me@-far",
+        "ssh://far:port",
+        "ssh://far/a b;c",
+    ] {
         assert!(refusal(host).contains("is no address"), "{host}");
     }
     sources.host = None;
     sources.context = Some("nowhere".to_owned());
     let error = EngineAddress::resolve(&sources).unwrap_err().to_string();
     assert!(error.contains("`nowhere`"), "{error}");
+}
+
+#[test]
+fn a_machine_behind_ssh_is_named_as_the_docker_command_does() {
+    let config = tempfile::tempdir().unwrap();
+    let found = |host: &str| {
+        let mut sources = sources(config.path());
+        sources.host = Some(host.to_owned());
+        match EngineAddress::resolve(&sources).unwrap() {
+            EngineAddress::Ssh(host) => host,
+            other => panic!("{other:?}"),
+        }
+    };
+    let far = SshHost {
+        user: None,
+        host: "far".to_owned(),
+        port: None,
+        socket: None,
+    };
+    assert_eq!(found("ssh://far"), far);
+    assert_eq!(found("ssh://far/"), far);
+    assert_eq!(
+        found("ssh://me@far:2222/run/user/1000/docker.sock"),
+        SshHost {
+            user: Some("me".to_owned()),
+            port: Some(2222),
+            socket: Some("/run/user/1000/docker.sock".to_owned()),
+            ..far.clone()
+        }
+    );
+    let six = found("ssh://me@[fe80::1%eth0]:22");
+    assert_eq!((six.host.as_str(), six.port), ("fe80::1%eth0", Some(22)));
+}
+
+#[test]
+fn an_engine_behind_a_socket_is_here_and_others_are_elsewhere() {
+    let config = tempfile::tempdir().unwrap();
+    let place = |host: &str| {
+        let mut sources = sources(config.path());
+        sources.host = Some(host.to_owned());
+        EngineAddress::resolve(&sources).unwrap().usual_place()
+    };
+    assert_eq!(place("unix:///run/s"), EnginePlace::ThisMachine);
+    assert_eq!(place("tcp://127.0.0.1:2375"), EnginePlace::Elsewhere);
+    assert_eq!(place("ssh://far"), EnginePlace::Elsewhere);
 }

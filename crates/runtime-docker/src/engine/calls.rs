@@ -1,6 +1,6 @@
 //! What is asked of the Engine: one thin function per call, with its deed in words.
 
-use std::{collections::HashMap, future::Future, io, pin::Pin, time::Duration};
+use std::{collections::HashMap, future::Future, pin::Pin, time::Duration};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker,
@@ -14,15 +14,14 @@ use bollard::{
     query_parameters::{
         AttachContainerOptions, CommitContainerOptions, CreateContainerOptions, CreateImageOptions,
         EventsOptions, ListContainersOptions, ListNetworksOptions, ListVolumesOptions, LogsOptions,
-        RemoveContainerOptions, RemoveVolumeOptions, StatsOptions, UploadToContainerOptions,
+        RemoveContainerOptions, RemoveVolumeOptions, StatsOptions,
     },
 };
-use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWrite;
 
-use super::{EngineAddress, EngineError, EngineFault};
+use super::{EngineAddress, EngineError, EngineFault, ssh};
 
 /// How long the Engine may take to begin an answer. Making a container on a busy disk takes many
 /// seconds; more than this is an Engine that hangs.
@@ -59,7 +58,7 @@ pub(crate) struct ImageFound {
 /// A connection to an Engine. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
-    docker: Docker,
+    pub(super) docker: Docker,
 }
 
 impl Engine {
@@ -85,6 +84,7 @@ impl Engine {
                 seconds,
                 API_DEFAULT_VERSION,
             ),
+            EngineAddress::Ssh(host) => ssh::connect(host, seconds),
         };
         let failed = |error| EngineError::new(deed, error);
         let docker = docker.map_err(failed)?.negotiate_version().await;
@@ -99,6 +99,13 @@ impl Engine {
     pub(crate) async fn api_version(&self) -> Result<String, EngineError> {
         let version = again(|| call("tell its version", self.docker.version())).await?;
         Ok(version.api_version.unwrap_or_default())
+    }
+
+    /// Whether it only speaks like a Docker Engine.
+    pub(crate) async fn is_podman(&self) -> Result<bool, EngineError> {
+        let version = again(|| call("tell its version", self.docker.version())).await?;
+        let parts = version.components.unwrap_or_default();
+        Ok(parts.iter().any(|part| part.name.contains("Podman")))
     }
 
     pub(crate) async fn create(
@@ -273,22 +280,6 @@ impl Engine {
         })
     }
 
-    /// Unpacks an archive into a container that was never started. One that runs could change
-    /// links under the Engine's hands (DK-5).
-    pub(crate) async fn unpack_into_new(
-        &self,
-        id: &str,
-        archive: impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static,
-    ) -> Result<(), EngineError> {
-        let options = UploadToContainerOptions {
-            path: "/".to_owned(),
-            ..UploadToContainerOptions::default()
-        };
-        let archive = bollard::body_try_stream(archive);
-        let unpacked = self.docker.upload_to_container(id, Some(options), archive);
-        call(format!("put files into the container `{id}`"), unpacked).await
-    }
-
     /// Makes an image of a container and returns its id.
     pub(crate) async fn commit(&self, id: &str, tag: &str) -> Result<String, EngineError> {
         let options = CommitContainerOptions {
@@ -411,7 +402,7 @@ fn labelled(label: &str) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), vec![label.to_owned()])])
 }
 
-async fn call<T>(
+pub(super) async fn call<T>(
     deed: impl Into<String>,
     asked: impl Future<Output = Result<T, Reply>>,
 ) -> Result<T, EngineError> {
@@ -423,7 +414,7 @@ async fn call<T>(
 
 /// Asks again when the Engine is away for a moment, after a rest of random length. Only for what
 /// may be asked twice.
-async fn again<T, F>(mut ask: impl FnMut() -> F) -> Result<T, EngineError>
+pub(super) async fn again<T, F>(mut ask: impl FnMut() -> F) -> Result<T, EngineError>
 where
     F: Future<Output = Result<T, EngineError>>,
 {

@@ -3,33 +3,47 @@
 use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader, Read as _},
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use tempfile::TempDir;
-use zareba_runtime_docker::EngineAddress;
+use zareba_runtime_docker::{EngineAddress, TlsFiles};
 
-use crate::fixture::{BUSYBOX, docker_at, engine_socket};
+use crate::{
+    certificates,
+    fixture::{BUSYBOX, Fixture, docker_at, engine_socket, leftovers},
+};
 
 /// A `dockerd` without networks. It ends with the test, and its data goes.
 pub(crate) struct OwnEngine {
     place: TempDir,
     process: Option<Child>,
     has_own_disk: bool,
+    /// Where it listens to the network, to those with a certificate.
+    port: Option<u16>,
 }
 
 impl OwnEngine {
     pub(crate) fn start() -> Self {
-        Self::begin(None)
+        Self::begin(None, None)
+    }
+
+    /// It also listens on loopback, with certificates of its own.
+    pub(crate) fn start_with_tls() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        Self::begin(None, Some(port))
     }
 
     /// Its data lies on a disk of this size.
     pub(crate) fn start_with_disk(bytes: u64) -> Self {
-        Self::begin(Some(bytes))
+        Self::begin(Some(bytes), None)
     }
 
-    fn begin(disk: Option<u64>) -> Self {
+    fn begin(disk: Option<u64>, port: Option<u16>) -> Self {
         let place = tempfile::Builder::new().prefix("ze").tempdir().unwrap();
         let data = place.path().join("data");
         fs::create_dir(&data).unwrap();
@@ -45,7 +59,11 @@ impl OwnEngine {
             place,
             process: None,
             has_own_disk: disk.is_some(),
+            port,
         };
+        if port.is_some() {
+            certificates::write(engine.place.path());
+        }
         engine.restart();
         engine.copy_image();
         engine
@@ -55,10 +73,31 @@ impl OwnEngine {
         EngineAddress::Unix(self.socket())
     }
 
+    pub(crate) fn tls_address(&self) -> EngineAddress {
+        EngineAddress::Tcp {
+            address: format!("localhost:{}", self.port.unwrap()),
+            tls: Some(TlsFiles::in_directory(self.place.path())),
+        }
+    }
+
+    /// What a runtime has left on it.
+    pub(crate) fn leftovers(&self, fixture: &Fixture) -> Vec<String> {
+        leftovers(fixture.state.path(), &self.socket())
+    }
+
     /// Returns when it listens: it says so.
     pub(crate) fn restart(&mut self) {
         let place = self.place.path();
-        let mut process = Command::new("dockerd")
+        let mut command = Command::new("dockerd");
+        if let Some(port) = self.port {
+            command.arg(format!("--host=tcp://127.0.0.1:{port}"));
+            command
+                .args(["--tlsverify", "--tlscacert"])
+                .arg(place.join("ca.pem"));
+            command.arg("--tlscert").arg(place.join("server.pem"));
+            command.arg("--tlskey").arg(place.join("server-key.pem"));
+        }
+        let mut process = command
             .args(["--bridge=none", "--iptables=false", "--host"])
             .arg(format!("unix://{}", self.socket().display()))
             .arg("--data-root")
@@ -76,10 +115,13 @@ impl OwnEngine {
             .expect("dockerd starts");
         let mut said = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
-        while !line.contains("API listen on") {
+        let mut listening = 0;
+        let wanted = 1 + usize::from(self.port.is_some());
+        while listening < wanted {
             line.clear();
             let length = said.read_line(&mut line).unwrap();
             assert_ne!(length, 0, "dockerd ended before it was ready");
+            listening += usize::from(line.contains("API listen on"));
         }
         // Somebody has to read on, or it would stand still.
         std::thread::spawn(move || {
@@ -111,7 +153,7 @@ impl OwnEngine {
         self.place.path().join("data/filler")
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.place.path().join("s")
     }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Why the Engine failed, from whichever error it is in.
-fn engine_fault(error: &RuntimeError) -> Option<EngineFault> {
+pub(crate) fn engine_fault(error: &RuntimeError) -> Option<EngineFault> {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
         if let Some(error) = error.downcast_ref::<EngineError>() {

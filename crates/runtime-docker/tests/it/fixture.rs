@@ -43,7 +43,7 @@ pub(crate) fn fixture_in(
     change(&mut options);
     let socket = match &options.engine {
         EngineAddress::Unix(path) => path.clone(),
-        EngineAddress::Tcp { .. } => engine_socket(),
+        EngineAddress::Tcp { .. } | EngineAddress::Ssh(_) => engine_socket(),
     };
     Fixture {
         runtime: DockerRuntime::new(options).unwrap(),
@@ -69,6 +69,11 @@ impl Fixture {
     /// What is on the Engine of this installation, and what lies in its directory.
     pub(crate) fn leftovers(&self) -> Vec<String> {
         leftovers(self.state.path(), &self.socket)
+    }
+
+    /// Volumes with our program, of Engines that are told to be elsewhere. They stay.
+    pub(crate) fn programs(&self) -> Vec<String> {
+        programs(self.state.path(), &self.socket)
     }
 
     /// Does something to the Engine behind our back.
@@ -104,6 +109,18 @@ impl Fixture {
     }
 }
 
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // The last of those who share a state takes them along.
+        if Arc::strong_count(&self.state) > 1 || std::thread::panicking() {
+            return;
+        }
+        for volume in self.programs() {
+            self.docker(&["volume", "rm", &volume]);
+        }
+    }
+}
+
 impl Backend for Fixture {
     fn runtime(&self) -> &dyn Runtime {
         &self.runtime
@@ -132,9 +149,20 @@ pub(crate) fn leftovers(state: &Path, socket: &Path) -> Vec<String> {
         let text = docker_at(socket, &arguments);
         found.extend(text.lines().map(|line| format!("{}: {line}", list[0])));
     }
+    found.retain(|item| !item.contains(": zareba-program-"));
     let entries = traces::entries(&kind).into_iter();
     found.extend(entries.filter(|path| !path.contains("/docker/.")));
     found
+}
+
+/// Volumes with our program that the installation with this state has on an Engine.
+pub(crate) fn programs(state: &Path, socket: &Path) -> Vec<String> {
+    let Ok(owner) = std::fs::read_to_string(state.join("docker/.instance")) else {
+        return Vec::new();
+    };
+    let label = format!("label=dev.zareba.program={owner}");
+    let listed = docker_at(socket, &["volume", "ls", "--quiet", "--filter", &label]);
+    listed.lines().map(str::to_owned).collect()
 }
 
 pub(crate) fn docker_at(socket: &Path, arguments: &[&str]) -> String {

@@ -227,7 +227,7 @@ async fn a_warm_sandbox_is_handed_out_at_once_and_replaced() {
         options.warm.no_change_timeout = spec().no_change_timeout;
     });
     fixture.runtime.warm_up().await.unwrap();
-    assert_eq!(fixture.runtime.warm_counts().waiting, 1);
+    assert_eq!(fixture.runtime.pool().unwrap().ready, 1);
     let (spec_told, mut statuses) = spec_with_statuses();
     let asked = std::time::Instant::now();
     let sandbox = fixture.runtime.create(spec_told).await.unwrap();
@@ -244,8 +244,8 @@ async fn a_warm_sandbox_is_handed_out_at_once_and_replaced() {
     let other = other.await.unwrap();
     assert_eq!(output(&*other, "echo $A").await, "1");
     fixture.runtime.warm_up().await.unwrap();
-    let counts = fixture.runtime.warm_counts();
-    let counts = (counts.waiting, counts.handed_out, counts.missed);
+    let counts = fixture.runtime.pool().unwrap();
+    let counts = (counts.ready, counts.handed_out, counts.cold);
     assert_eq!(counts, (1, 1, 1));
     // One that ended while it waited is not handed out.
     let listed = fixture.runtime.list().await.unwrap();
@@ -259,6 +259,49 @@ async fn a_warm_sandbox_is_handed_out_at_once_and_replaced() {
     }
     fixture.runtime.cool_down().await;
     assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_sandbox_that_is_kept_is_somebodys_only_when_it_is_handed_out() {
+    let warm = |options: &mut DockerOptions| {
+        kept(options);
+        options.warm.sandboxes = 2;
+        options.warm.no_change_timeout = spec().no_change_timeout;
+    };
+    let first = fixture_with(BUSYBOX, warm);
+    first.runtime.warm_up().await.unwrap();
+    // A name is written down first, and the sandbox comes by it.
+    let name = first.runtime.reserve(&spec()).unwrap();
+    let named = SandboxSpec {
+        id: Some(name.clone()),
+        ..spec()
+    };
+    let asked = std::time::Instant::now();
+    let sandbox = first.runtime.create(named).await.unwrap();
+    println!("handed out in {:?}", asked.elapsed());
+    assert_eq!(sandbox.id(), &name);
+    output(&*sandbox, "A=kept").await;
+    let counts = first.runtime.pool().unwrap();
+    assert_eq!((counts.handed_out, counts.cold), (1, 0));
+    // Somebody was told the name of another one, and never came.
+    first.runtime.warm_up().await.unwrap();
+    let unused = first.runtime.reserve(&spec()).unwrap();
+    drop(sandbox);
+    let state = Arc::clone(&first.state);
+    first.runtime.cool_down().await;
+    drop(first);
+    // Of all that were started, another process finds the one that is somebody's.
+    let second = fixture_in(state, BUSYBOX, kept);
+    second.runtime.reap().await.unwrap();
+    let listed = second.runtime.list().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|it| &it.id).collect();
+    assert_eq!(listed, [&name]);
+    let gone = second.runtime.attach(&unused).await.err().unwrap();
+    assert_eq!(gone.class(), ErrorClass::NotFound);
+    let again = second.runtime.attach(&name).await.unwrap();
+    assert_eq!(output(&*again, "echo $A").await, "kept");
+    again.close().await.unwrap();
+    assert_eq!(second.leftovers(), [""; 0]);
 }
 
 /// Only the Engine's socket has to be open to them.

@@ -9,12 +9,18 @@
     reason = "what a test sets up must be there, and clippy exempts test functions only"
 )]
 
+mod build;
+mod build_program;
+mod certificates;
 mod conformance;
+mod elsewhere;
 mod engine;
 mod faults;
+mod files;
 mod fixture;
 mod hardening;
 mod life;
 mod openhands;
 mod program;
 mod settings;
+mod ssh;

@@ -156,6 +156,14 @@ fn a_sandbox_lives_on_until_it_is_stopped() {
     let log = place.output(&["logs", &name]);
     assert!(log.contains("listening on unix:/.zareba/door/s"), "{log}");
     assert!(!log.contains("ready"), "{log}");
+    assert_eq!(place.output(&["logs", "--since", "1h", &name]), log);
+    assert_eq!(place.output(&["logs", "--tail", "0", &name]), "");
+    let last = place.output(&["logs", "--tail", "1", &name]);
+    assert!(last.lines().count() <= 1 && log.ends_with(&last), "{last}");
+    assert_eq!(
+        place.output(&["logs", "--since", "2100-01-01T00:00:00Z", &name]),
+        ""
+    );
     let told = place.output(&["inspect", &name]);
     assert!(told.contains("  network         none"), "{told}");
 
@@ -186,6 +194,12 @@ fn a_container_that_was_ended_by_somebody_else_starts_again() {
         &["kill", &format!("openhands-runtime-{name}")],
     );
     assert_eq!(place.state(), "lost");
+    let document = place.output(&["inspect", "-o", "json", &name]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["ended"]["kind"], "signal");
+    assert_eq!(document["ended"]["signal"], 9);
+    let told = place.output(&["inspect", &name]);
+    assert!(told.contains("ended by signal 9"), "{told}");
     assert_eq!(
         place.output(&["exec", &name, "--", "echo", "again"]),
         "again\n"

@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use zareba_api::ErrorCode;
+use zareba_protocol::ErrorClass;
 use zareba_runtime::RuntimeError;
 use zareba_wire::files::{FileError, FileFailure};
 
@@ -30,7 +31,16 @@ impl From<RuntimeError> for Refused {
     fn from(error: RuntimeError) -> Self {
         match error {
             RuntimeError::File(error) => Self::of_file(&error),
-            error => ApiError::from(error).into(),
+            error => {
+                let is_copy = matches!(error, RuntimeError::Copy { .. });
+                let is_denied = is_copy && error.class() == ErrorClass::Permission;
+                let mut refusal = ApiError::from(error);
+                // It is the file that forbids it, not the key.
+                if is_denied {
+                    refusal.code = ErrorCode::PermissionDenied;
+                }
+                refusal.into()
+            }
         }
     }
 }

@@ -28,19 +28,29 @@ pub(super) async fn run(
     LargeJson(action, place): LargeJson,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
+    let action = (ActionEvent::from_value(action)?, place);
+    run_event(&app, &principal, &session, action, query, &headers).await
+}
+
+/// Runs an action of whatever route, which came with its place among large bodies.
+pub(super) async fn run_event(
+    app: &App,
+    principal: &Principal,
+    session: &Arc<Session>,
+    (action, place): (ActionEvent, Option<Part>),
+    query: RunQuery,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
     let quota = principal.quota.actions_per_minute;
     app.usage().action(&principal.owner, quota)?;
-    let request = ActionRequest {
-        action: ActionEvent::from_value(action)?,
-        key: idempotency_key(&headers)?,
-    };
-    let submitted = submit(&session, request, place).await;
+    let key = idempotency_key(headers)?;
+    let submitted = submit(session, ActionRequest { action, key }, place).await;
     let number = submitted.inspect_err(|_| app.telemetry.action("refused"))?;
     if !query.wait {
         app.telemetry.action("accepted");
-        return Ok(accepted(&session, number));
+        return Ok(accepted(session, number));
     }
-    let response = wait_for(&app, &session, number, app.settings.limits.wait).await?;
+    let response = wait_for(app, session, number, app.settings.limits.wait).await?;
     app.telemetry.action(match response.status() {
         StatusCode::OK => "answered",
         _ => "accepted",

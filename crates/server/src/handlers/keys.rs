@@ -45,7 +45,7 @@ pub(super) async fn delete(
     Place(key): Place<String>,
 ) -> Result<Response, ApiError> {
     app.authenticator.keys().remove(&key).await?;
-    app.shares.forget_key(&key);
+    app.shares.forget_key(&key).await;
     tracing::info!(key, "a key was removed");
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -60,14 +60,21 @@ pub(super) async fn create(
     }
 }
 
-/// No executor starts with a limit at which every command would be over before it began.
+/// A limit of nothing would be over before anything began; whoever wrote 0 meant something else.
 fn require_patience(create: &CreateSession) -> Result<(), ApiError> {
-    match create.no_change_timeout {
-        Some(limit) if limit.duration().is_zero() => Err(ApiError::invalid(
-            "the field `no_change_timeout`: it must be more than 0 seconds",
-        )),
-        Some(_) | None => Ok(()),
+    for (field, limit) in [
+        ("no_change_timeout", create.no_change_timeout),
+        ("timeout", create.timeout),
+        ("limits.idle_timeout", create.limits.idle_timeout),
+        ("limits.life_max", create.limits.life_max),
+    ] {
+        if limit.is_some_and(|limit| limit.duration().is_zero()) {
+            let message = format!("the field `{field}`: it must be more than 0 seconds");
+            let hint = "leave it out, and what the server's settings say counts";
+            return Err(ApiError::invalid(message).with_hint(hint));
+        }
     }
+    Ok(())
 }
 
 fn created(status: StatusCode, session: &Session) -> Response {
@@ -136,7 +143,7 @@ pub(super) async fn delete(
     } else {
         session.close().await?;
     }
-    app.shares.forget(session.id());
+    app.shares.forget(session.id()).await;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn forward(
     let visit = app.shares.visit(&token).ok_or_else(unknown)?;
     let key = &visit.sharer.key;
     if !app.authenticator.keys().is_valid(key).await? {
-        app.shares.forget_key(key);
+        app.shares.forget_key(key).await;
         return Err(unknown());
     }
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
@@ -145,11 +145,11 @@ fn redirect(place: &str) -> Response {
 /// Connects to the port inside. That counts as use of the session, and wakes it.
 async fn connect(app: &App, visit: &Visit) -> Result<TcpStream, ApiError> {
     let Ok(session) = app.sessions.get(&visit.session).await else {
-        app.shares.forget(&visit.session);
+        app.shares.forget(&visit.session).await;
         return Err(unknown());
     };
     if session.info().state == SessionState::Closed {
-        app.shares.forget(&visit.session);
+        app.shares.forget(&visit.session).await;
         return Err(unknown());
     }
     let connecting = async {

@@ -1,38 +1,32 @@
-//! The ports that are shared, by the tokens of their addresses.
+//! The ports that are shared, in memory and written down.
+//!
+//! A share outlives the server: pages that people have open go on after a restart. It is a
+//! document of the log under its token, and is removed from there before it is from memory, so
+//! that what was taken back stays so.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+mod table;
 
-use tokio::sync::watch;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as Exclusive, watch};
 use zareba_api::ErrorCode;
+use zareba_eventlog::{Document, DocumentName, EventLog, Expected, LogError};
 use zareba_protocol::SessionId;
-use zareba_session::Owner;
+use zareba_session::{Owner, SessionState, Sessions};
 
-use crate::error::ApiError;
+use self::table::Table;
+use crate::error::{ApiError, chain};
 
-/// Ports of one session that may be shared at once.
-const SESSION_SHARES_MAX: usize = 64;
-/// Ports of one owner's sessions.
-const OWNER_SHARES_MAX: usize = 1024;
-/// Ports of all sessions.
-const SHARES_MAX: usize = 16 * 1024;
+const KIND: &str = "share";
 
-/// What is shared. Not written down: after a restart nothing is shared.
-#[derive(Debug, Default)]
-pub(crate) struct Shares {
-    by_token: Mutex<HashMap<String, Share>>,
-}
-
-/// A shared port.
+/// What is shared.
 #[derive(Debug)]
-struct Share {
-    session: SessionId,
-    port: u16,
-    sharer: Sharer,
-    /// Dropped when it is taken back, which ends what goes through it.
-    held: watch::Sender<()>,
+pub(crate) struct Shares {
+    log: EventLog,
+    table: Mutex<Table>,
+    /// Held while documents change, so that they change in the order in which the table does.
+    writing: Exclusive<()>,
 }
 
 /// By whose right a port is shared.
@@ -60,182 +54,155 @@ impl Visit {
     }
 }
 
+/// A share as it is written down, under its token.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    session: SessionId,
+    port: u16,
+    owner: String,
+    key: String,
+}
+
 impl Shares {
+    /// What was shared before, without what has ended since.
+    pub(crate) async fn load(sessions: &Sessions) -> Result<Self, LogError> {
+        let shares = Self {
+            log: sessions.log().clone(),
+            table: Mutex::default(),
+            writing: Exclusive::default(),
+        };
+        for document in shares.log.store().list(KIND).await? {
+            if !shares.take_up(&document, sessions).await {
+                shares.log.store().delete(document.name).await?;
+            }
+        }
+        Ok(shares)
+    }
+
+    /// Takes a written share up; `false` when nothing can be reached by it any more.
+    async fn take_up(&self, document: &Document, sessions: &Sessions) -> bool {
+        let Ok(stored) = serde_json::from_value::<Stored>(document.value.clone()) else {
+            tracing::error!("a stored share cannot be read and is removed");
+            return false;
+        };
+        let Ok(session) = sessions.get(&stored.session).await else {
+            return false;
+        };
+        if !can_be_shared(session.info().state) || self.table().is_full() {
+            return false;
+        }
+        let sharer = Sharer {
+            owner: Owner(stored.owner),
+            key: stored.key,
+        };
+        let token = document.name.name.clone();
+        self.table()
+            .insert(token, stored.session, stored.port, sharer);
+        true
+    }
+
     /// Shares a port, or finds the token under which it is; that is by the right of whoever asked
     /// last.
-    pub(super) fn share(
+    pub(super) async fn share(
         &self,
         session: &SessionId,
         port: u16,
         sharer: Sharer,
     ) -> Result<String, ApiError> {
-        let mut shares = self.shares();
-        let mut all = shares.iter_mut();
-        let found = all.find(|(_, share)| share.session == *session && share.port == port);
-        if let Some((token, share)) = found {
-            share.sharer = sharer;
-            return Ok(token.clone());
-        }
-        require_room(&shares, session, &sharer.owner)?;
-        // Digits only, so that it is a name in a domain as well.
-        let token = format!("{:032x}", rand::random::<u128>());
-        let share = Share {
+        let _turn = self.writing.lock().await;
+        let stored = Stored {
             session: session.clone(),
             port,
-            sharer,
-            held: watch::Sender::default(),
+            owner: sharer.owner.0.clone(),
+            key: sharer.key.clone(),
         };
-        shares.insert(token.clone(), share);
+        let value = serde_json::to_value(stored).map_err(|_| ApiError::internal())?;
+        let token = self.table().share(session, port, sharer)?;
+        let put = self
+            .log
+            .store()
+            .put(named(&token), value, Expected::Anything);
+        if let Err(error) = put.await {
+            self.table().remove(&token);
+            return Err(error.into());
+        }
         Ok(token)
     }
 
     /// Takes a port back.
-    pub(super) fn unshare(&self, session: &SessionId, port: u16) -> Result<(), ApiError> {
-        let mut shares = self.shares();
-        let before = shares.len();
-        shares.retain(|_, share| share.session != *session || share.port != port);
-        if shares.len() == before {
+    pub(super) async fn unshare(&self, session: &SessionId, port: u16) -> Result<(), ApiError> {
+        let taken = self.take_back(|of, shared, _| of == session && shared == port);
+        if taken.await? == 0 {
             let message = format!("the port {port} is not shared");
             return Err(ApiError::new(ErrorCode::NotFound, message));
         }
         Ok(())
     }
 
-    /// Takes all ports of a session back.
-    pub(crate) fn forget(&self, session: &SessionId) {
-        self.shares().retain(|_, share| share.session != *session);
+    /// Takes all ports of a session back, which has ended: what cannot be removed now is not
+    /// taken up again.
+    pub(crate) async fn forget(&self, session: &SessionId) {
+        self.forget_those(|of, _, _| of == session).await;
     }
 
-    /// Takes all ports back that were shared by the right of a key.
-    pub(crate) fn forget_key(&self, key: &str) {
-        self.shares().retain(|_, share| share.sharer.key != key);
+    /// Takes all ports back that were shared by the right of a key, which is not valid any more.
+    pub(crate) async fn forget_key(&self, key: &str) {
+        self.forget_those(|_, _, sharer| sharer.key == key).await;
     }
 
     /// Ports of a session with their tokens.
     pub(super) fn of_session(&self, session: &SessionId) -> Vec<(u16, String)> {
-        let shares = self.shares();
-        let of_session = shares.iter().filter(|(_, share)| share.session == *session);
-        of_session
-            .map(|(token, share)| (share.port, token.clone()))
-            .collect()
+        self.table().of_session(session)
     }
 
-    /// The port behind a token. It is found by its hash, so that how long that takes tells
-    /// nothing of other tokens.
+    /// The port behind a token.
     pub(super) fn visit(&self, token: &str) -> Option<Visit> {
-        let shares = self.shares();
-        let share = shares.get(token)?;
-        Some(Visit {
-            session: share.session.clone(),
-            port: share.port,
-            sharer: share.sharer.clone(),
-            held: share.held.subscribe(),
-        })
+        self.table().visit(token)
     }
 
-    fn shares(&self) -> MutexGuard<'_, HashMap<String, Share>> {
-        self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn require_room(
-    shares: &HashMap<String, Share>,
-    session: &SessionId,
-    owner: &Owner,
-) -> Result<(), ApiError> {
-    let of_session = shares.values().filter(|share| share.session == *session);
-    let of_owner = shares.values().filter(|share| share.sharer.owner == *owner);
-    let message = if of_session.count() >= SESSION_SHARES_MAX {
-        format!("a session has at most {SESSION_SHARES_MAX} shared ports")
-    } else if of_owner.count() >= OWNER_SHARES_MAX {
-        format!(
-            "`{}` has {OWNER_SHARES_MAX} shared ports, which is the limit",
-            owner.0
-        )
-    } else if shares.len() >= SHARES_MAX {
-        format!("the server has {SHARES_MAX} shared ports, which is the limit")
-    } else {
-        return Ok(());
-    };
-    Err(ApiError::new(ErrorCode::QuotaExceeded, message).with_hint("take one back first"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn by(owner: &str, key: &str) -> Sharer {
-        Sharer {
-            owner: Owner(owner.to_owned()),
-            key: key.to_owned(),
-        }
-    }
-
-    fn session(name: &str) -> SessionId {
-        SessionId::new(name).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_share_holds_until_it_is_taken_back() {
-        let shares = Shares::default();
-        let session = session("s");
-        let share = || shares.share(&session, 80, by("ann", "k1")).unwrap();
-        let token = share();
-        assert_eq!(token.len(), 32);
-        assert_eq!(share(), token);
-        let visit = shares.visit(&token).unwrap();
-        assert_eq!(visit.port, 80);
-        assert!(shares.visit("").is_none());
-        shares.unshare(&session, 80).unwrap();
-        visit.over().await;
-        assert!(shares.visit(&token).is_none());
-        assert_eq!(
-            shares.unshare(&session, 80).unwrap_err().code,
-            ErrorCode::NotFound
-        );
-        assert_ne!(share(), token);
-    }
-
-    #[test]
-    fn one_session_cannot_share_without_end() {
-        let shares = Shares::default();
-        let (one, other) = (session("s"), session("other"));
-        for port in 1..=64 {
-            shares.share(&one, port, by("ann", "k1")).unwrap();
-        }
-        let refused = shares.share(&one, 65, by("ann", "k1")).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::QuotaExceeded);
-        shares.share(&other, 65, by("ann", "k1")).unwrap();
-        shares.forget(&one);
-        assert_eq!(shares.of_session(&one), []);
-    }
-
-    #[test]
-    fn one_owner_cannot_take_all_shares() {
-        let shares = Shares::default();
-        for number in 0..OWNER_SHARES_MAX / SESSION_SHARES_MAX {
-            let session = session(&format!("s{number}"));
-            for port in 1..=64 {
-                shares.share(&session, port, by("ann", "k1")).unwrap();
+    async fn forget_those(&self, which: impl Fn(&SessionId, u16, &Sharer) -> bool) {
+        if let Err(error) = self.take_back(&which).await {
+            tracing::warn!(
+                error = chain(&error),
+                "cannot remove shares that have ended"
+            );
+            let mut table = self.table();
+            for token in table.tokens(which) {
+                table.remove(&token);
             }
         }
-        let refused = shares.share(&session("more"), 1, by("ann", "k2"));
-        assert_eq!(refused.unwrap_err().code, ErrorCode::QuotaExceeded);
-        shares.share(&session("more"), 1, by("ben", "k3")).unwrap();
     }
 
-    /// HS-8.
-    #[tokio::test]
-    async fn a_share_ends_with_the_key_that_made_it() {
-        let shares = Shares::default();
-        let session = session("s");
-        let token = shares.share(&session, 80, by("ann", "k1")).unwrap();
-        // Asked for again with another key, it is that one's.
-        shares.share(&session, 80, by("ann", "k2")).unwrap();
-        shares.forget_key("k1");
-        let visit = shares.visit(&token).unwrap();
-        shares.forget_key("k2");
-        visit.over().await;
-        assert!(shares.visit(&token).is_none());
+    /// Takes ports back and returns how many these were.
+    async fn take_back(
+        &self,
+        which: impl Fn(&SessionId, u16, &Sharer) -> bool,
+    ) -> Result<usize, LogError> {
+        let _turn = self.writing.lock().await;
+        let tokens = self.table().tokens(which);
+        for token in &tokens {
+            self.log.store().delete(named(token)).await?;
+            self.table().remove(token);
+        }
+        Ok(tokens.len())
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a session's ports can be reached, now or when it wakes.
+pub(super) fn can_be_shared(state: SessionState) -> bool {
+    match state {
+        SessionState::Starting | SessionState::Ready | SessionState::Paused => true,
+        SessionState::Failed | SessionState::Lost | SessionState::Closed => false,
+    }
+}
+
+fn named(token: &str) -> DocumentName {
+    DocumentName {
+        kind: KIND,
+        name: token.to_owned(),
     }
 }

@@ -17,6 +17,7 @@ fn request(operation: &Operation, session: &str) -> Request {
         .replace("{key}", "0000000000000000")
         .replace("{port}", "8080")
         .replace("{terminal}", "x")
+        .replace("{tool}", "x")
         .replace("{*path}", "x");
     let path = match path.split_once('{') {
         // Parameters of operations that others add.

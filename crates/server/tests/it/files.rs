@@ -281,6 +281,40 @@ async fn archives_go_out_and_come_in() {
     site.stop().await;
 }
 
+/// FA-11: what may not be read is said before an archive begins. As an ordinary user, since root
+/// may read everything: a thread has a user of its own, and so has all that it starts.
+#[test]
+fn a_tree_that_may_not_be_read_is_refused_as_a_whole() {
+    let worker = std::thread::spawn(|| {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_uid(nobody).unwrap();
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(pack_what_is_closed());
+    });
+    worker.join().unwrap();
+}
+
+async fn pack_what_is_closed() {
+    let site = Site::start().await;
+    let files = Files::new(&site).await;
+    let made = "mkdir -p d/e && head -c 5000000 /dev/zero > d/a && echo s > d/e/s && chmod 0 d/e/s";
+    site.run(&files.session, made).await;
+    for format in ["tar", "zip"] {
+        let refused = files.get(&format!("/archive?path=d&format={format}")).await;
+        assert_eq!(refused.error(403), "permission_denied", "{format}");
+        assert!(refused.text().contains("d/e/s"), "{}", refused.text());
+    }
+    site.run(&files.session, "chmod 600 d/e/s").await;
+    let packed = files.get("/archive?path=d&format=tar").await;
+    assert_eq!(packed.status, 200);
+    assert!(packed.body.len() > 5_000_000);
+    site.stop().await;
+}
+
 async fn event(lines: &mut BufReader<TcpStream>) -> (String, Value) {
     let (mut name, mut line) = (String::new(), String::new());
     loop {

@@ -9,7 +9,7 @@ use zareba_eventlog::{Durability, EventLog};
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
-use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, openhands};
+use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, camel, openhands};
 use zareba_session::{AllowAll, Idle, Sessions, SessionsOptions};
 
 use crate::http::{Request, Response};
@@ -50,7 +50,7 @@ impl Site {
         Self::begin(change, extra).await
     }
 
-    /// A server that also speaks OpenHands' APIs.
+    /// A server that also speaks OpenHands' APIs and CAMEL's.
     pub(crate) async fn start_with_openhands(change: impl FnOnce(&mut ServerSettings)) -> Self {
         Self::begin(change, Extra::OpenHands).await
     }
@@ -70,7 +70,8 @@ impl Site {
             Extra::OpenHands => {
                 let (authenticator, facade) = (server.authenticator(), Default::default());
                 let facade = openhands(&sessions, authenticator, facade).await;
-                server.with_extension(facade.unwrap())
+                let tools = camel(&sessions, authenticator);
+                server.with_extension(facade.unwrap()).with_extension(tools)
             }
         };
         let address = server.local_address().unwrap();
@@ -89,6 +90,24 @@ impl Site {
             serving,
             state: Arc::new(state),
         }
+    }
+
+    /// Ends the server and starts another one on the same log, with the same sessions.
+    pub(crate) async fn restart(&mut self) {
+        self.shut_down();
+        (&mut self.serving).await.unwrap();
+        let settings = ServerSettings::new(Listen::Tcp {
+            address: ([127, 0, 0, 1], 0).into(),
+            transport: Transport::Plain,
+        });
+        let bound = Server::bind(settings, self.sessions.clone()).await;
+        let server = bound.unwrap();
+        self.address = server.local_address().unwrap();
+        let (shutdown, told) = oneshot::channel();
+        self.shutdown = Some(shutdown);
+        self.serving = tokio::spawn(server.serve(async {
+            let _ = told.await;
+        }));
     }
 
     /// Tells the server to end, without waiting.

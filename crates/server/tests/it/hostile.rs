@@ -44,6 +44,20 @@ async fn bodies_that_make_no_sense_are_refused() {
         .await;
     let message = nested.json()["error"]["message"].to_string();
     assert!(message.contains("limits.when_idle"), "{message}");
+    for (field, body) in [
+        ("no_change_timeout", r#"{"no_change_timeout": 0}"#),
+        ("timeout", r#"{"timeout": 0}"#),
+        ("limits.idle_timeout", r#"{"limits": {"idle_timeout": 0}}"#),
+        ("limits.life_max", r#"{"limits": {"life_max": 0.0}}"#),
+    ] {
+        let answer = site.send(post(body)).await;
+        assert_eq!(answer.error(400), "invalid_request", "{body}");
+        let error = &answer.json()["error"];
+        let message = error["message"].as_str().unwrap();
+        let expected = format!("`{field}`: it must be more than 0 seconds");
+        assert!(message.contains(&expected), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
+    }
     let invalid = site.send(post("\"\u{1}\"")).await;
     assert_eq!(invalid.error(400), "invalid_request");
     let bytes = post("{\"image\": \"").body(b"{\"image\": \"\xff\"}".to_vec());
@@ -142,6 +156,70 @@ async fn requests_that_are_no_http_are_refused() {
         assert!(is_refused, "{bytes:?}: {text}");
     }
     site.get("/v1/status").await.expect(200);
+    site.stop().await;
+}
+
+/// HS-13: what a proxy in front may read as one request is not two here.
+#[tokio::test]
+async fn requests_with_two_lengths_are_refused_and_smuggle_nothing() {
+    let site = Site::start().await;
+    let body = r#"{"id": "seen"}"#;
+    let smuggled = format!(
+        "POST /v1/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        site.address,
+        site.admin,
+        body.len()
+    );
+    for lengths in [
+        format!(
+            "Content-Length: {}\r\nTransfer-Encoding: chunked",
+            5 + smuggled.len()
+        ),
+        format!(
+            "Transfer-Encoding: chunked\r\nContent-Length: {}",
+            5 + smuggled.len()
+        ),
+        "Content-Length: 0\r\nContent-Length: 0".to_owned(),
+    ] {
+        let head = |lengths: &str| {
+            format!(
+                "GET /v1/health HTTP/1.1\r\nHost: {}\r\n{lengths}\r\n\r\n",
+                site.address
+            )
+        };
+        // The first one is clear and answered; behind the second, nothing is read any more.
+        let bytes = format!(
+            "{}{}0\r\n\r\n{smuggled}",
+            head("Content-Length: 0"),
+            head(&lengths)
+        );
+        let answer = send_raw(site.address, bytes.as_bytes()).await;
+        let text = String::from_utf8_lossy(&answer);
+        let statuses: Vec<&str> = text
+            .split("HTTP/1.1 ")
+            .filter_map(|answer| answer.get(..3))
+            .collect();
+        assert_eq!(statuses, ["200", "400"], "{lengths}: {text}");
+        assert!(text.contains("connection: close"), "{text}");
+    }
+    let sessions = site.get("/v1/sessions").await.expect(200);
+    assert_eq!(sessions["sessions"], json!([]));
+    site.stop().await;
+}
+
+/// HS-13: what could have become something else than HTTP is not read along, and ends.
+#[tokio::test]
+async fn a_connection_ends_with_an_upgrade_that_was_not_made() {
+    let site = Site::start().await;
+    let request = |header: &str| {
+        let host = site.address;
+        format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\n{header}\r\n")
+    };
+    let bytes = request("Connection: upgrade\r\nUpgrade: h2c\r\n") + &request("");
+    let answer = send_raw(site.address, bytes.as_bytes()).await;
+    let text = String::from_utf8_lossy(&answer);
+    assert_eq!(text.matches("HTTP/1.1 200").count(), 1, "{text}");
     site.stop().await;
 }
 

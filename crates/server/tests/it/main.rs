@@ -6,6 +6,7 @@
 
 mod access;
 mod actions;
+mod camel;
 mod events;
 mod files;
 mod fixture;
@@ -16,7 +17,10 @@ mod lifecycle;
 mod ports;
 mod programs;
 mod sessions;
+mod shares;
 mod telemetry;
 mod tenants;
 mod terminals;
 mod tls;
+mod tools;
+mod traces;

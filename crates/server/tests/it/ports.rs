@@ -24,14 +24,14 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program that answers every request with the same bytes, and tells what it was sent.
-struct Program {
-    port: u16,
+pub(crate) struct Program {
+    pub(crate) port: u16,
     seen: tokio::sync::mpsc::Receiver<String>,
     task: JoinHandle<()>,
 }
 
 impl Program {
-    async fn answering(answer: &'static [u8]) -> Self {
+    pub(crate) async fn answering(answer: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, seen) = tokio::sync::mpsc::channel(16);
@@ -52,7 +52,7 @@ impl Program {
         Self { port, seen, task }
     }
 
-    async fn request(&mut self) -> String {
+    pub(crate) async fn request(&mut self) -> String {
         timeout(PATIENCE, self.seen.recv()).await.unwrap().unwrap()
     }
 }
@@ -78,7 +78,7 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.map_or(0, |length| length.parse().unwrap())
 }
 
-async fn share(site: &Site, session: &str, port: u16) -> (String, String) {
+pub(crate) async fn share(site: &Site, session: &str, port: u16) -> (String, String) {
     let path = format!("/v1/sessions/{session}/ports/{port}");
     let shared = site.post(path, json!({})).await.expect(200);
     let path = shared["path"].as_str().unwrap().to_owned();

@@ -1,10 +1,12 @@
 //! The path of an action: recorded, run, answered once.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use zareba_protocol::{
     Action, CallTool, ConfirmationState, ErrorClass, ReadFile, RunCommand, SendMessage, Think,
 };
-use zareba_session::{SessionError, event_json};
+use zareba_session::{Session, SessionError, event_json};
 
 use crate::fixture::{
     Place, answers, assert_all_answered, keyed, observe, on, output, owner, request, run, run_in,
@@ -165,6 +167,65 @@ async fn a_caller_who_goes_away_stops_nothing_hs_16() {
     assert_eq!(text(&event_json(&answer)), "went");
     let none = session.answer(answer.sequence).await.unwrap_err();
     assert_eq!(none.class(), ErrorClass::NotFound);
+    session.close().await.unwrap();
+}
+
+/// Begins a command that waits for `go`, by a caller who goes away.
+async fn abandon(session: &Session, command: &str) -> u64 {
+    let mut events = session.events(session.info().next_event);
+    let mut waits = Box::pin(session.run(request(run(command))));
+    let action = tokio::select! {
+        _ = &mut waits => panic!("it ended before it was let go"),
+        event = events.next() => event.unwrap().sequence,
+    };
+    let begun = session.run(request(run_in("other", "cat begun")));
+    tokio::select! {
+        _ = &mut waits => panic!("it ended before it was let go"),
+        begun = begun => assert_eq!(text(&event_json(&begun.unwrap())), "yes"),
+    }
+    action
+}
+
+#[tokio::test]
+async fn the_next_command_does_not_wait_for_one_that_nobody_waits_for_hs_16() {
+    for runtime in ["cli", "local"] {
+        let place = Place::new();
+        let sessions = place.serve().await;
+        let session = sessions.create_ready(on(runtime), owner()).await.unwrap();
+        output(&session, "mkfifo begun go").await;
+        let action = abandon(&session, "echo out; echo yes > begun; cat go; echo end").await;
+        let asked = Instant::now();
+        let busy = observe(&session, run("echo early")).await;
+        assert!(asked.elapsed() < Duration::from_secs(5), "{runtime}");
+        let suffix = busy["extras"]["metadata"]["suffix"].as_str().unwrap();
+        assert!(suffix.contains("is NOT executed"), "{busy}");
+        // It goes on, and its own observation says so.
+        let left = event_json(&session.answer(action).await.unwrap());
+        assert_eq!(left["extras"]["metadata"]["exit_code"], -1, "{left}");
+        assert_eq!(left["content"], "out", "{left}");
+        observe(&session, run_in("other", "echo went > go")).await;
+        assert_eq!(output(&session, "").await, "went\nend");
+        assert_eq!(output(&session, "echo free").await, "free");
+        assert_all_answered(&session, 7).await;
+        session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_was_handed_in_is_waited_for_by_the_next_hs_16() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    output(&session, "mkfifo begun go").await;
+    let command = "echo yes > begun; cat go";
+    let first = session.submit(request(run(command))).await.unwrap();
+    observe(&session, run_in("other", "cat begun")).await;
+    let second = session.submit(request(run("echo second"))).await.unwrap();
+    observe(&session, run_in("other", "echo went > go")).await;
+    for (action, expected) in [(first, "went"), (second, "second")] {
+        let answer = session.answer(action.sequence).await.unwrap();
+        assert_eq!(text(&event_json(&answer)), expected);
+    }
     session.close().await.unwrap();
 }
 

@@ -14,8 +14,8 @@ use zareba_runtime_native::{
     ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
 };
 use zareba_session::{
-    ActionRequest, AllowAll, IdempotencyKey, Idle, NewSession, Owner, Record, Recovery, Session,
-    SessionId, Sessions, SessionsOptions, event_json,
+    ActionRequest, AllowAll, Home, IdempotencyKey, Idle, NewSession, Owner, Record, Recovery,
+    Session, SessionId, Sessions, SessionsOptions, event_json,
 };
 use zareba_testkit::traces;
 
@@ -112,7 +112,9 @@ impl Place {
     }
 
     pub(crate) async fn recover_with(&self, options: SessionsOptions) -> (Sessions, Recovery) {
-        Sessions::start(self.log().await, options).await.unwrap()
+        let home = Home::open(&self.path("")).await.unwrap();
+        let started = Sessions::start_in(home, self.log().await, options).await;
+        started.unwrap()
     }
 
     /// What is left of sandboxes: processes, and directories of theirs.

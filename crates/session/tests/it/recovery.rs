@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zareba_session::{
-    NewSession, Record, Recovery, Secret, Session, SessionState, Sessions, event_json,
+    HIDDEN, NewSession, Record, Recovery, Secret, Session, SessionState, Sessions, event_json,
 };
 
 use crate::fixture::{
@@ -12,7 +12,7 @@ use crate::fixture::{
 
 /// Does something in an async runtime of its own, which is gone afterwards with all of its tasks,
 /// like the process that it stands for.
-async fn in_another_life<T: Send + 'static>(
+pub(crate) async fn in_another_life<T: Send + 'static>(
     place: &Place,
     work: impl AsyncFnOnce(&Sessions) -> T + Send + 'static,
 ) -> T {
@@ -33,7 +33,7 @@ async fn in_another_life<T: Send + 'static>(
 }
 
 /// The one session that there is.
-async fn only(sessions: &Sessions) -> std::sync::Arc<Session> {
+pub(crate) async fn only(sessions: &Sessions) -> std::sync::Arc<Session> {
     let listed = sessions.list(None, None, 2).await;
     assert_eq!(listed.len(), 1);
     sessions.get(&listed[0].id).await.unwrap()
@@ -197,10 +197,8 @@ async fn an_action_with_a_secret_is_never_run_without_it() {
     let (ran, go) = tokio::join!(session.answer(ran), go);
     go.unwrap();
     assert_eq!(text(&event_json(&ran.unwrap())), "went");
-    assert_eq!(
-        output(&session, "cat runs; printenv TOKEN").await,
-        "hunter22\nhunter22"
-    );
+    let hidden = format!("{HIDDEN}\n{HIDDEN}");
+    assert_eq!(output(&session, "cat runs; printenv TOKEN").await, hidden);
     session.close().await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);
 }

@@ -2,9 +2,13 @@
 
 use std::fs;
 
-use zareba_session::{HIDDEN, NewSession, Secret, event_json};
+use zareba_eventlog::EntryKind;
+use zareba_session::{HIDDEN, NewSession, Secret, SessionError, event_json};
 
-use crate::fixture::{Place, keyed, observe, on, output, owner, request, run, text};
+use crate::{
+    fixture::{Place, keyed, observe, on, output, owner, records, request, run, text},
+    recovery::{in_another_life, only},
+};
 
 const SECRET: &str = "s3cr3t/+value==\"quoted\"";
 
@@ -59,6 +63,84 @@ async fn no_form_of_a_secret_reaches_the_log_el_9() {
     sessions.log().store().close().await.unwrap();
     drop((sessions, session));
     assert_no_trace(&place);
+}
+
+/// Has a server make a session with the secret that outlives it.
+async fn leave_a_session(place: &Place) {
+    in_another_life(place, async |sessions| {
+        let new = NewSession {
+            secrets: vec![("TOKEN".to_owned(), Secret(SECRET.to_owned()))],
+            ..on("local")
+        };
+        let session = sessions.create_ready(new, owner()).await.unwrap();
+        assert_eq!(output(&session, "echo \"$TOKEN\"").await, HIDDEN);
+    })
+    .await;
+}
+
+fn kept(place: &Place) -> Vec<fs::DirEntry> {
+    let kept = fs::read_dir(place.path("secrets")).unwrap();
+    kept.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_takes_a_session_up_hides_its_secrets_el_9() {
+    let place = Place::new();
+    leave_a_session(&place).await;
+    assert_eq!(kept(&place).len(), 1);
+    let sessions = place.serve().await;
+    let session = only(&sessions).await;
+    for line in PRINTING.trim().lines() {
+        let shown = output(&session, line.trim()).await;
+        assert!(shown.contains(HIDDEN), "{line}: {shown}");
+    }
+    let mut stream = session.mask().stream();
+    let streamed = [stream.push(SECRET.as_bytes()), stream.finish()].concat();
+    assert_eq!(streamed, HIDDEN.as_bytes());
+    session.close().await.unwrap();
+    assert_eq!(kept(&place).len(), 0);
+    sessions.log().store().close().await.unwrap();
+    drop((sessions, session));
+    assert_no_trace(&place);
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_secrets_only_reads_and_closes_el_9() {
+    let place = Place::new();
+    leave_a_session(&place).await;
+    fs::remove_file(kept(&place)[0].path()).unwrap();
+    let sessions = place.serve().await;
+    let session = only(&sessions).await;
+    let refused = [
+        session.run(request(run("echo $TOKEN"))).await.map(drop),
+        session.sandbox().await.map(drop),
+        session.pause().await,
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(error, SessionError::SecretsUnknown { .. }),
+            "{error}"
+        );
+    }
+    let noted = records(&session).await;
+    assert!(noted.iter().any(|record| record.kind == EntryKind::Note
+        && record.payload["note"] == "taken up by a server that does not know its secrets"));
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn secrets_that_nobody_needs_any_more_are_removed_el_9() {
+    let place = Place::new();
+    leave_a_session(&place).await;
+    let of_nobody = place.path("secrets").join("of-nobody");
+    fs::write(&of_nobody, "[]").unwrap();
+    let sessions = place.serve().await;
+    assert!(!of_nobody.exists());
+    assert_eq!(kept(&place).len(), 1);
+    only(&sessions).await.close().await.unwrap();
 }
 
 /// Looks at the bytes of the database, its journal and whatever else lies there.

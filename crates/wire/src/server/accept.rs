@@ -14,12 +14,18 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use axum::body::Body;
-use http::{Request, Response};
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{CONNECTION, CONTENT_LENGTH},
+};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn, upgrade::OnUpgrade};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -29,6 +35,8 @@ use tokio::{
 };
 
 use super::{
+    answer::harden,
+    framing::{Findings, Watched},
     limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, LIVENESS_RESERVE, ServerLimits},
     listener::{Accepted, Listener},
     stall::StallGuard,
@@ -245,21 +253,19 @@ impl Talk {
             mut draining,
             secure: _,
         } = self;
-        let admission = place.admission;
-        let peer = Peer(place.peer);
         let (successor, mut taken_over) = mpsc::channel(1);
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            let (responder, successor) = (Arc::clone(&responder), successor.clone());
-            async move {
-                let upgrade = hyper::upgrade::on(&mut request);
-                request.extensions_mut().insert(peer);
-                let mut response = responder.respond(request, admission).await;
-                if let Some(takeover) = response.extensions_mut().remove::<Takeover>() {
-                    // HTTP ends with this answer, so that there is one at most.
-                    let _ = successor.try_send((takeover, upgrade));
-                }
-                Ok::<_, Infallible>(response)
-            }
+        let (io, findings) = Watched::new(io);
+        let counter = Arc::new(Counter {
+            responder,
+            admission: place.admission,
+            peer: Peer(place.peer),
+            requests: AtomicU64::new(0),
+            findings,
+            successor,
+        });
+        let service = service_fn(move |request: Request<Incoming>| {
+            let counter = Arc::clone(&counter);
+            async move { Ok::<_, Infallible>(counter.serve(request).await) }
         });
         let io = TokioIo::new(StallGuard::new(io, limits.write_stall));
         let mut connection = pin!(
@@ -300,6 +306,57 @@ impl Talk {
     }
 }
 
+/// Where the requests of one connection are taken in.
+struct Counter<R> {
+    responder: Arc<R>,
+    admission: Admission,
+    peer: Peer,
+    /// How many there were.
+    requests: AtomicU64,
+    findings: Arc<Findings>,
+    /// Takes what the connection goes on as.
+    successor: mpsc::Sender<(Takeover, OnUpgrade)>,
+}
+
+impl<R: Respond> Counter<R> {
+    async fn serve(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if self.findings.is_ambiguous(number) {
+            tracing::info!(peer = %self.peer.0, "refused a request whose end is not clear");
+            return ambiguous();
+        }
+        let upgrade = hyper::upgrade::on(&mut request);
+        request.extensions_mut().insert(self.peer);
+        let mut response = self.responder.respond(request, self.admission).await;
+        // What comes behind a request that could have changed the protocol was not read along.
+        if self.findings.is_last(number) && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            close_after(&mut response);
+        }
+        if let Some(takeover) = response.extensions_mut().remove::<Takeover>() {
+            // HTTP ends with this answer, so that there is one at most.
+            let _ = self.successor.try_send((takeover, upgrade));
+        }
+        response
+    }
+}
+
+/// The answer to a request with more than one length, or with one that is none (HS-13). It is as
+/// bare as what the library says of requests that it cannot read.
+fn ambiguous() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    harden(&mut response);
+    let nothing = HeaderValue::from(0);
+    response.headers_mut().insert(CONTENT_LENGTH, nothing);
+    close_after(&mut response);
+    response
+}
+
+fn close_after(response: &mut Response<Body>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+}
+
 fn log_end(outcome: hyper::Result<()>) {
     if let Err(error) = outcome {
         tracing::debug!(%error, "connection ended");
@@ -311,8 +368,8 @@ async fn carry_on<I: Transport>(takeover: Takeover, upgrade: OnUpgrade) {
     let Ok(upgraded) = upgrade.await else {
         return;
     };
-    if let Ok(parts) = upgraded.downcast::<TokioIo<StallGuard<I>>>() {
-        let io = parts.io.into_inner().into_inner();
+    if let Ok(parts) = upgraded.downcast::<TokioIo<StallGuard<Watched<I>>>>() {
+        let io = parts.io.into_inner().into_inner().into_inner();
         takeover.begin(RawConnection::new(io, parts.read_buf)).await;
     }
 }

@@ -22,6 +22,7 @@ use super::{
     handlers::Surface,
     limits::URI_BYTES_MAX,
     routes::{Access, RouteTable},
+    tools::PostAddress,
 };
 use crate::{
     ActionService, Endpoint,
@@ -72,7 +73,8 @@ impl Gate {
             .filter(|route| route.access == Access::Public)
             .map(|route| route.path)
             .collect();
-        let router = table.into_router(Arc::new(Surface::new(service, options.limits)));
+        let surface = Surface::new(service, options.limits, PostAddress::Absolute);
+        let router = table.into_router(Arc::new(surface));
         Self {
             router,
             public_paths,

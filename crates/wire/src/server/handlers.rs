@@ -11,7 +11,7 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -23,6 +23,7 @@ use super::{
     body::read_json,
     limits::ServerLimits,
     resources::Meter,
+    tools::{PostAddress, ToolClients},
     validation,
 };
 use crate::ActionService;
@@ -39,11 +40,19 @@ pub(super) struct Surface {
     /// When the last action began, in nanoseconds after `started`.
     last_action: AtomicU64,
     meter: Meter,
+    pub(super) tool_clients: ToolClients,
+    pub(super) post_address: PostAddress,
 }
 
 impl Surface {
-    pub(super) fn new(service: Arc<dyn ActionService>, limits: ServerLimits) -> Self {
+    pub(super) fn new(
+        service: Arc<dyn ActionService>,
+        limits: ServerLimits,
+        post_address: PostAddress,
+    ) -> Self {
         Self {
+            tool_clients: ToolClients::default(),
+            post_address,
             service,
             limits,
             started: Instant::now(),
@@ -167,29 +176,4 @@ pub(super) async fn list_files(
 
 pub(super) async fn vscode_connection_token() -> Response {
     answer::json(&json!({ "token": null }))
-}
-
-/// The set of tool servers is replaced; an empty one is all that this executor can hold.
-pub(super) async fn update_mcp_server(
-    State(surface): State<Arc<Surface>>,
-    request: Request,
-) -> Result<Response, Refusal> {
-    let body = read_json(request, &surface.limits).await?;
-    let document: Value = serde_json::from_slice(&body).map_err(|_| Refusal::unexpected())?;
-    let Some(servers) = document.as_array() else {
-        let detail = "Request must be a list of MCP tools to sync";
-        return Ok(Refusal::new(StatusCode::BAD_REQUEST, detail).into_response());
-    };
-    let (detail, log) = if servers.is_empty() {
-        ("MCP server updated successfully", String::new())
-    } else {
-        let log = format!(
-            "MCP is not available in this executor: {} server(s) were not started",
-            servers.len()
-        );
-        ("MCP is not available in this executor", log)
-    };
-    Ok(answer::json(
-        &json!({ "detail": detail, "router_error_log": log }),
-    ))
 }

@@ -1,6 +1,6 @@
 //! The handler that starts programs, and what carries their streams.
 
-mod relay;
+pub(crate) mod relay;
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn start_program(
     headers.insert(UPGRADE, HeaderValue::from_static(UPGRADE_NAME));
     // Until it is begun the answer holds the program, which ends if nobody takes the answer.
     let takeover = Takeover::new(TakeoverEnd::AtDrain, |connection| {
-        relay::carry(connection, program)
+        relay::carry_program(connection, program, relay::PlainVoice)
     });
     response.extensions_mut().insert(takeover);
     Ok(response)

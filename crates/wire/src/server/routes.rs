@@ -14,7 +14,7 @@ use super::{
     answer::Refusal,
     files::{self, paths},
     handlers::{self, Surface},
-    programs, transfer,
+    programs, tools, transfer,
 };
 
 /// Who may use a route when the server has a key.
@@ -66,11 +66,11 @@ impl RouteTable {
             SessionKey,
             handlers::vscode_connection_token,
         )
-        .post(
-            "/update_mcp_server",
-            SessionKey,
-            handlers::update_mcp_server,
-        )
+        .post("/update_mcp_server", SessionKey, tools::update)
+        .get("/mcp/sse", SessionKey, tools::events)
+        .get("/sse", SessionKey, tools::events)
+        .post("/mcp/messages/", SessionKey, tools::message)
+        .post("/messages/", SessionKey, tools::message)
         .post("/programs", SessionKey, programs::start_program)
         .get(paths::STATUS, SessionKey, files::status)
         .get(paths::CONTENT, SessionKey, files::content)

@@ -25,6 +25,7 @@ use zareba_wire::{
         StartFailure, StartProgramError, StdinPiece,
     },
     server::{OpenAccess, Server, ServerLimits, ServerOptions},
+    tool_servers::{ToolClient, ToolProgram, ToolServers},
 };
 
 /// Commands have meanings of their own here: `panic`, `wait` (until released), everything else
@@ -46,6 +47,35 @@ pub(crate) struct FakeService {
     pub(crate) unwanted: Arc<Semaphore>,
     /// A permit for every upload that is over, finished or dropped.
     pub(crate) uploads_over: Arc<Semaphore>,
+    pub(crate) tools: Arc<FakeTools>,
+}
+
+/// Servers of tools that say every message again.
+#[derive(Default)]
+pub(crate) struct FakeTools {
+    /// The set, once there was one.
+    pub(crate) pushed: Mutex<Option<Vec<ToolProgram>>>,
+}
+
+impl ToolServers for FakeTools {
+    fn replace(&self, programs: Vec<ToolProgram>) -> BoxFuture<'_, Result<(), String>> {
+        let outcome = match programs.iter().any(|program| program.command == "broken") {
+            true => Err("one is broken".to_owned()),
+            false => Ok(()),
+        };
+        *self.pushed.lock().unwrap() = Some(programs);
+        Box::pin(std::future::ready(outcome))
+    }
+
+    fn connect(&self) -> Option<ToolClient> {
+        self.pushed.lock().unwrap().as_ref()?;
+        let (ours, stream) = tokio::io::duplex(1024);
+        tokio::spawn(async move {
+            let (mut input, mut output) = tokio::io::split(ours);
+            tokio::io::copy(&mut input, &mut output).await
+        });
+        Some(ToolClient { stream })
+    }
 }
 
 /// Adds a permit when it is dropped, unless it was disarmed.
@@ -72,6 +102,7 @@ impl FakeService {
             programs: Mutex::default(),
             unwanted: Arc::new(Semaphore::new(0)),
             uploads_over: Arc::new(Semaphore::new(0)),
+            tools: Arc::default(),
         })
     }
 
@@ -229,6 +260,10 @@ impl ActionService for FakeService {
             }
             Ok(connection)
         })
+    }
+
+    fn tool_servers(&self) -> Option<Arc<dyn ToolServers>> {
+        Some(Arc::clone(&self.tools) as _)
     }
 
     fn is_ready(&self) -> bool {

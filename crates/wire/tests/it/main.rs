@@ -14,4 +14,5 @@ mod hostile;
 mod http;
 mod lifecycle;
 mod programs;
+mod tools;
 mod viewer;

@@ -62,6 +62,16 @@ const LAYERS: &[Layer] = &[
             "protocol", "terminal", "confine", "egress", "image", "wire", "executor", "runtime",
         ],
     },
+    // `wire` for the programs that host tools.
+    Layer {
+        name: "tools",
+        may_use: &["protocol", "wire"],
+    },
+    // `wire` for programs, for what any server of ours is made of, and for the executor's routes.
+    Layer {
+        name: "mcp",
+        may_use: &["protocol", "wire", "tools"],
+    },
     Layer {
         name: "eventlog",
         may_use: &["protocol"],
@@ -69,7 +79,7 @@ const LAYERS: &[Layer] = &[
     // `wire` for programs and streams of bytes, which pass through.
     Layer {
         name: "session",
-        may_use: &["protocol", "wire", "runtime", "eventlog"],
+        may_use: &["protocol", "wire", "runtime", "tools", "eventlog"],
     },
     Layer {
         name: "api",
@@ -86,12 +96,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "facades",
-        may_use: &["protocol", "wire", "runtime", "eventlog", "session"],
+        may_use: &[
+            "protocol", "wire", "runtime", "tools", "eventlog", "session",
+        ],
     },
     Layer {
         name: "server",
         may_use: &[
-            "protocol", "wire", "runtime", "eventlog", "session", "api", "facades",
+            "protocol", "wire", "runtime", "tools", "eventlog", "session", "api", "facades",
         ],
     },
     Layer {
@@ -114,6 +126,8 @@ const LAYERS: &[Layer] = &[
             "config",
             "executor",
             "runtime",
+            "tools",
+            "mcp",
             "runtime-native",
             "eventlog",
             "session",
@@ -137,6 +151,8 @@ const OPEN_TO_TESTS: &str = "testkit";
 /// What tests of single crates may use besides: the real thing stands where a fake would prove
 /// nothing.
 const REAL_PARTS: &[(&str, &[&str])] = &[
+    ("tools", &["executor", "runtime", "runtime-native"]),
+    ("mcp", &["executor", "runtime", "runtime-native"]),
     ("session", &["executor", "runtime-native"]),
     ("facades", &["executor", "runtime-native"]),
     ("server", &["executor", "runtime-native"]),

@@ -11,16 +11,22 @@ from ._async.command import AsyncCommand
 from ._async.env import AsyncEnv
 from ._async.files import AsyncFiles, AsyncWatch
 from ._async.messages import AsyncEvents
+from ._async.program import AsyncProgram
 from ._async.sandbox import AsyncSandbox
 from ._async.shell import AsyncShell
+from ._async.terminal import AsyncTerminal
+from ._async.tools import AsyncTools
 from ._http import VERSION as __version__
 from ._sync.client import Client
 from ._sync.command import Command
 from ._sync.env import Env
 from ._sync.files import Files, Watch
 from ._sync.messages import Events
+from ._sync.program import Program
 from ._sync.sandbox import Sandbox
 from ._sync.shell import Shell
+from ._sync.terminal import Terminal
+from ._sync.tools import Tools
 from .errors import (
     BusyError,
     CommandError,
@@ -30,6 +36,11 @@ from .errors import (
     NotFoundError,
     PermissionDeniedError,
     TimedOutError,
+    ToolArgumentsError,
+    ToolError,
+    ToolLostError,
+    ToolNotFoundError,
+    ToolTimedOutError,
     UnsupportedError,
     ZarebaError,
 )
@@ -45,8 +56,10 @@ from .models import (
     Port,
     Session,
     SessionState,
+    TerminalExit,
+    Tool,
 )
-from .result import Edit, Result
+from .result import Edit, ProgramOutput, ProgramResult, Result, ToolResult
 
 __all__ = [
     "AsyncClient",
@@ -54,8 +67,11 @@ __all__ = [
     "AsyncEnv",
     "AsyncEvents",
     "AsyncFiles",
+    "AsyncProgram",
     "AsyncSandbox",
     "AsyncShell",
+    "AsyncTerminal",
+    "AsyncTools",
     "AsyncWatch",
     "BusyError",
     "ChangeKind",
@@ -79,12 +95,25 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "Port",
+    "Program",
+    "ProgramOutput",
+    "ProgramResult",
     "Result",
     "Sandbox",
     "Session",
     "SessionState",
     "Shell",
+    "Terminal",
+    "TerminalExit",
     "TimedOutError",
+    "Tool",
+    "ToolArgumentsError",
+    "ToolError",
+    "ToolLostError",
+    "ToolNotFoundError",
+    "ToolResult",
+    "ToolTimedOutError",
+    "Tools",
     "UnsupportedError",
     "Watch",
     "ZarebaError",

@@ -33,6 +33,19 @@ def pack(directory: Path) -> IO[bytes]:
         raise
 
 
+def pack_as(source: Path, name: str) -> IO[bytes]:
+    """A tar of one file or directory under a name, to be read and closed."""
+    packed = spool()
+    try:
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            archive.add(source, arcname=name, filter=_without_owner)
+        packed.seek(0)
+        return packed
+    except BaseException:
+        packed.close()
+        raise
+
+
 def spool() -> IO[bytes]:
     """A place for an archive that comes."""
     return tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)

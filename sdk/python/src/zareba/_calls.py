@@ -10,13 +10,14 @@ import json
 import uuid
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
 
 from . import models
 from ._shell_words import exports
+from .errors import InvalidError
 
 OPERATIONS: Dict[str, Tuple[str, str]] = {
     "health": ("GET", "/v1/health"),
@@ -46,6 +47,16 @@ OPERATIONS: Dict[str, Tuple[str, str]] = {
     "pack_files": ("GET", "/v1/sessions/{session}/files/archive"),
     "unpack_files": ("PUT", "/v1/sessions/{session}/files/archive"),
     "watch_files": ("GET", "/v1/sessions/{session}/files/watch"),
+    "open_terminal": ("POST", "/v1/sessions/{session}/terminals"),
+    "list_terminals": ("GET", "/v1/sessions/{session}/terminals"),
+    "get_terminal": ("GET", "/v1/sessions/{session}/terminals/{terminal}"),
+    "close_terminal": ("DELETE", "/v1/sessions/{session}/terminals/{terminal}"),
+    "terminal_socket": ("GET", "/v1/sessions/{session}/terminals/{terminal}/socket"),
+    "start_program": ("POST", "/v1/sessions/{session}/programs"),
+    "add_tools": ("POST", "/v1/sessions/{session}/tools"),
+    "list_tools": ("GET", "/v1/sessions/{session}/tools"),
+    "remove_tool": ("DELETE", "/v1/sessions/{session}/tools/{tool}"),
+    "reset_tools": ("POST", "/v1/sessions/{session}/tools/reset"),
     "list_ports": ("GET", "/v1/sessions/{session}/ports"),
     "share_port": ("POST", "/v1/sessions/{session}/ports/{port}"),
     "unshare_port": ("DELETE", "/v1/sessions/{session}/ports/{port}"),
@@ -145,7 +156,7 @@ def run_action(name: str, action: Mapping[str, Any]) -> Call:
     timeout = action.get("timeout")
     patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
     made = call("run_action", session=name).repeated()
-    return made.with_json(json.dumps(action).encode()).within(patience + GRACE)
+    return made.with_json(_json(action)).within(patience + GRACE)
 
 
 def observation(name: str, action: int, wait: float) -> Call:
@@ -187,10 +198,35 @@ def run(
     return action
 
 
+def call_tool(
+    name: str,
+    arguments: Dict[str, Any],
+    positional: List[Any],
+    timeout: Optional[float],
+    checked: bool,
+) -> Dict[str, Any]:
+    """The action that calls a tool."""
+    made = models.UseTool(
+        name=name, arguments=arguments, positional=positional, unchecked=not checked
+    )
+    action: Dict[str, Any] = {"action": "call_tool", "args": made.model_dump(exclude_defaults=True)}
+    if timeout is not None:
+        action["timeout"] = timeout
+    return action
+
+
 def edit(path: str, **arguments: Any) -> Dict[str, Any]:
     """The action that changes a text file."""
     made = models.EditFile(path=path, **arguments)
     return {"action": "edit", "args": made.model_dump(exclude_defaults=True)}
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    """A document as JSON, which not every value has a form in."""
+    try:
+        return json.dumps(document, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"this cannot be said in JSON: {error}", code="invalid") from error
 
 
 def _text(value: object) -> str:

@@ -90,6 +90,14 @@ def parse(kind: Type[Document], content: bytes) -> Document:
         raise nonsense(str(error)) from error
 
 
+def checked(kind: Type[Document], value: Any) -> Document:
+    """A part of an answer as a document of one kind."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise nonsense(str(error)) from error
+
+
 def parse_object(content: bytes) -> Dict[str, Any]:
     """An answer as any JSON object."""
     try:

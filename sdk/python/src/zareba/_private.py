@@ -31,9 +31,9 @@ _server: Optional[PrivateServer] = None
 
 
 class PrivateServer:
-    """A server that nobody else knows of."""
+    """A server that nobody else knows of, with settings of its own beside those of this process."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, settings: Optional[Mapping[str, str]] = None) -> None:
         self.directory = _directory()
         held, self._lifeline = os.pipe()
         ready, told = os.pipe()
@@ -44,6 +44,7 @@ class PrivateServer:
                 [sys.executable, "-I", "-S", _guardian.__file__, *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                env={**os.environ, **(settings or {})},
                 pass_fds=(held, told),
                 start_new_session=True,
             )

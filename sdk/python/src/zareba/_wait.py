@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import socket
 import threading
 import time
 from typing import Any, Callable, Optional, TypeVar
 
 Outcome = TypeVar("Outcome")
+Told = TypeVar("Told")
 
 Lock = threading.Lock
 
@@ -49,13 +52,27 @@ async def async_beside(work: Callable[[], Outcome]) -> Outcome:
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
-def tell(listener: Callable[[str], Any], text: str) -> None:
+def tell(listener: Optional[Callable[[Told], Any]], news: Told) -> None:
     """Calls whoever wants to know."""
-    listener(text)
+    if listener is not None:
+        listener(news)
 
 
-async def async_tell(listener: Callable[[str], Any], text: str) -> None:
+async def async_tell(listener: Optional[Callable[[Told], Any]], news: Told) -> None:
     """Calls whoever wants to know, and waits if it must be waited for."""
-    outcome = listener(text)
-    if inspect.isawaitable(outcome):
-        await outcome
+    if listener is not None:
+        outcome = listener(news)
+        if inspect.isawaitable(outcome):
+            await outcome
+
+
+def hang_up(stream: Any) -> None:
+    """Wakes whoever reads from a connection that is about to be closed."""
+    connection = stream.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+async def async_hang_up(stream: Any) -> None:
+    """Does nothing: closing wakes those who read in the same event loop."""

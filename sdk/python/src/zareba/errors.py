@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, Optional, Type
 
 if TYPE_CHECKING:
+    from .models import ToolOutcome
     from .result import Result
 
 __all__ = [
@@ -21,6 +22,11 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "TimedOutError",
+    "ToolArgumentsError",
+    "ToolError",
+    "ToolLostError",
+    "ToolNotFoundError",
+    "ToolTimedOutError",
     "UnsupportedError",
     "ZarebaError",
 ]
@@ -100,6 +106,42 @@ class CommandError(ZarebaError):
         super().__init__(message, code="command_failed")
         self.result = result
         """What came of the command."""
+
+
+class ToolError(ZarebaError):
+    """A tool failed: it raised, took too long, or returned what cannot be said in JSON."""
+
+    def __init__(self, message: str, outcome: ToolOutcome) -> None:
+        error = outcome.error
+        super().__init__(message, code=error.class_ if error else "", may_have_happened=True)
+        self.tool = outcome.name
+        """The tool."""
+        self.kind = error.type if error else ""
+        """The class of the exception that it raised, or a word of ours such as `timed_out`."""
+        self.detail = error.message if error else ""
+        """What the exception said."""
+        self.traceback = error.traceback if error else None
+        """Where the exception came from, inside the sandbox."""
+        self.stdout = outcome.stdout
+        """What it had printed."""
+        self.stderr = outcome.stderr
+        """What it had printed as errors."""
+
+
+class ToolTimedOutError(ToolError, TimedOutError):
+    """A tool took longer than allowed, and was ended."""
+
+
+class ToolNotFoundError(ToolError, NotFoundError):
+    """There is no tool with that name."""
+
+
+class ToolArgumentsError(ToolError, InvalidError):
+    """The arguments are not those that the tool takes."""
+
+
+class ToolLostError(ToolError, DisconnectedError):
+    """What ran the tool has died, and nobody knows how far it had come."""
 
 
 CLASSES: Dict[str, Type[ZarebaError]] = {
@@ -190,6 +232,26 @@ def of_observation(error_id: str, text: str) -> ZarebaError:
     if made is None:
         made = PermissionDeniedError if error_id == "guard_denied" else InvalidError
     return made(message, code=error_id or _word_of(made))
+
+
+_TOOL_CLASSES: Dict[str, Type[ToolError]] = {
+    "timed_out": ToolTimedOutError,
+    "not_found": ToolNotFoundError,
+    "invalid_arguments": ToolArgumentsError,
+    "gone": ToolLostError,
+}
+"""What the words mean that stand where an exception has the name of its class."""
+
+
+def of_tool(outcome: ToolOutcome) -> ToolError:
+    """The error that a failed call of a tool stands for."""
+    failure = outcome.error
+    if failure is None:
+        return ToolError(f"the tool `{outcome.name}` failed", outcome)
+    if failure.traceback is None:
+        return _TOOL_CLASSES.get(failure.type, ToolError)(failure.message, outcome)
+    raised = f"{failure.type}: {failure.message}" if failure.message else failure.type
+    return ToolError(f"the tool `{outcome.name}` raised {raised}", outcome)
 
 
 def _detail(document: bytes) -> Dict[str, Any]:

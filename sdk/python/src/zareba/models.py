@@ -8,18 +8,36 @@ of words arrive as plain text.
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
 from typing import Any, Dict, List, Optional, Union
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from ._document import Asked, Told, Word
+from ._tool_models import (
+    AddTools,
+    CommandParameter,
+    CommandTool,
+    Tool,
+    ToolFailure,
+    ToolLoadFailure,
+    ToolOrigin,
+    ToolOutcome,
+    ToolPage,
+    ToolsAdded,
+    UseTool,
+)
 
 __all__ = [
     "ActionAccepted",
+    "AddTools",
     "ChangeKind",
     "CommandMetadata",
     "CommandOutput",
+    "CommandParameter",
+    "CommandTool",
     "CreateDirectory",
     "CreateSession",
+    "CreateTerminal",
     "EditFile",
     "Edited",
     "Event",
@@ -39,6 +57,7 @@ __all__ = [
     "PoolStatus",
     "Port",
     "PortPage",
+    "ProgramTerminal",
     "RenameFile",
     "RunCommand",
     "RuntimeDescription",
@@ -51,29 +70,24 @@ __all__ = [
     "SessionState",
     "Setup",
     "SharedPort",
+    "StartProgram",
+    "Terminal",
+    "TerminalExit",
+    "TerminalNotice",
+    "TerminalPage",
+    "Tool",
+    "ToolFailure",
+    "ToolLoadFailure",
+    "ToolOrigin",
+    "ToolOutcome",
+    "ToolPage",
+    "ToolsAdded",
+    "UseTool",
+    "WindowSize",
 ]
 
 
-class _Told(BaseModel):
-    """What the server tells: it may know more than we do."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Asked(BaseModel):
-    """What the server is asked: nothing that it does not know."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Word(str, Enum):
-    """One of a list of words; it prints as the word."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class SessionState(_Word):
+class SessionState(Word):
     """How a sandbox is."""
 
     STARTING = "starting"
@@ -84,7 +98,7 @@ class SessionState(_Word):
     CLOSED = "closed"
 
 
-class Idle(_Word):
+class Idle(Word):
     """What happens to an idle sandbox."""
 
     PAUSE = "pause"
@@ -92,14 +106,14 @@ class Idle(_Word):
     STAY = "stay"
 
 
-class Setup(_Word):
+class Setup(Word):
     """What is run before a sandbox is ready."""
 
     WORKSPACE = "workspace"
     NOTHING = "nothing"
 
 
-class SessionLimits(_Asked):
+class SessionLimits(Asked):
     """When a sandbox goes to sleep and when it ends."""
 
     model_config = ConfigDict(extra="ignore")
@@ -109,7 +123,7 @@ class SessionLimits(_Asked):
     life_max: Optional[float] = None
 
 
-class CreateSession(_Asked):
+class CreateSession(Asked):
     """What a sandbox shall be like."""
 
     id: Optional[str] = None
@@ -125,7 +139,7 @@ class CreateSession(_Asked):
     setup: Setup = Setup.WORKSPACE
 
 
-class Session(_Told):
+class Session(Told):
     """A sandbox, as the server tells of it."""
 
     id: str
@@ -144,21 +158,21 @@ class Session(_Told):
     next_event: int
 
 
-class SessionPage(_Told):
+class SessionPage(Told):
     """Some sandboxes, by name."""
 
     sessions: List[Session]
     next: Optional[str] = None
 
 
-class ActionAccepted(_Told):
+class ActionAccepted(Told):
     """An action that was recorded and runs."""
 
     session: str
     action: int
 
 
-class EventKind(_Word):
+class EventKind(Word):
     """What an event tells of."""
 
     ACTION = "action"
@@ -167,7 +181,7 @@ class EventKind(_Word):
     NOTE = "note"
 
 
-class Event(_Told):
+class Event(Told):
     """Something that happened in a sandbox."""
 
     sequence: int
@@ -178,14 +192,14 @@ class Event(_Told):
     digest: str
 
 
-class EventPage(_Told):
+class EventPage(Told):
     """Some events, in order."""
 
     events: List[Event]
     next: int
 
 
-class RunCommand(_Asked):
+class RunCommand(Asked):
     """A command for a shell."""
 
     command: str
@@ -199,7 +213,7 @@ class RunCommand(_Asked):
     security_risk: int = -1
 
 
-class EditFile(_Asked):
+class EditFile(Asked):
     """A change of a text file."""
 
     path: str
@@ -216,14 +230,14 @@ class EditFile(_Asked):
     impl_source: str = "oh_aci"
 
 
-class LimitHit(_Told):
+class LimitHit(Told):
     """A limit that was met while a command ran."""
 
     kind: str
     message: str
 
 
-class CommandMetadata(_Told):
+class CommandMetadata(Told):
     """What the shell said when a command ended."""
 
     exit_code: int = -1
@@ -242,7 +256,7 @@ class CommandMetadata(_Told):
     limits: List[LimitHit] = Field(default_factory=list)
 
 
-class CommandOutput(_Told):
+class CommandOutput(Told):
     """What is told of a command beside its output."""
 
     command: str
@@ -250,7 +264,7 @@ class CommandOutput(_Told):
     hidden: bool
 
 
-class Edited(_Told):
+class Edited(Told):
     """What is told of a change beside its text."""
 
     path: str = ""
@@ -261,7 +275,7 @@ class Edited(_Told):
     diff: Optional[str] = None
 
 
-class FileKind(_Word):
+class FileKind(Word):
     """What something in a directory is."""
 
     FILE = "file"
@@ -272,7 +286,7 @@ class FileKind(_Word):
     DEVICE = "device"
 
 
-class FileStatus(_Told):
+class FileStatus(Told):
     """What is at a path."""
 
     kind: Union[FileKind, str] = Field(union_mode="left_to_right")
@@ -286,14 +300,14 @@ class FileStatus(_Told):
     target: Optional[str] = None
 
 
-class FileEntry(_Told):
+class FileEntry(Told):
     """One entry of a directory."""
 
     name: str
     status: FileStatus
 
 
-class FilePage(_Told):
+class FilePage(Told):
     """Some entries of a directory."""
 
     entries: List[FileEntry]
@@ -301,7 +315,7 @@ class FilePage(_Told):
     truncated: bool
 
 
-class CreateDirectory(_Asked):
+class CreateDirectory(Asked):
     """A directory to make."""
 
     path: str
@@ -309,7 +323,7 @@ class CreateDirectory(_Asked):
     parents: bool = False
 
 
-class RenameFile(_Asked):
+class RenameFile(Asked):
     """Another name for something."""
 
     from_: str = Field(alias="from")
@@ -319,7 +333,7 @@ class RenameFile(_Asked):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-class ChangeKind(_Word):
+class ChangeKind(Word):
     """What happened to a file."""
 
     CREATED = "created"
@@ -331,7 +345,7 @@ class ChangeKind(_Word):
     GONE = "gone"
 
 
-class FileChange(_Told):
+class FileChange(Told):
     """A change below a directory that is watched."""
 
     change: Union[ChangeKind, str] = Field(union_mode="left_to_right")
@@ -340,7 +354,76 @@ class FileChange(_Told):
     kind: Union[FileKind, str, None] = Field(default=None, union_mode="left_to_right")
 
 
-class SharedPort(_Told):
+class WindowSize(Asked):
+    """The size of a terminal in characters."""
+
+    columns: int
+    rows: int
+
+
+class CreateTerminal(Asked):
+    """A terminal to open."""
+
+    name: Optional[str] = None
+    argv: Optional[List[str]] = None
+    command: Optional[str] = None
+    directory: Optional[str] = None
+    environment: Dict[str, str] = Field(default_factory=dict)
+    size: WindowSize = Field(default_factory=lambda: WindowSize(columns=80, rows=24))
+
+
+class TerminalExit(Told):
+    """How a terminal ended: one of these is there."""
+
+    code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+
+
+class Terminal(Told):
+    """A terminal."""
+
+    name: str
+    created: datetime
+    size: WindowSize
+    output_bytes: int
+    """Bytes that it has shown so far."""
+    exit: Optional[TerminalExit] = None
+
+
+class TerminalPage(Told):
+    """Terminals of a sandbox."""
+
+    terminals: List[Terminal]
+
+
+class TerminalNotice(Told):
+    """What is said on a terminal's socket beside the bytes that it shows."""
+
+    cursor: Optional[int] = None
+    exit: Optional[TerminalExit] = None
+    error: Optional[str] = None
+
+
+class ProgramTerminal(Asked):
+    """The size of a program's terminal in characters."""
+
+    rows: int
+    cols: int
+
+
+class StartProgram(Asked):
+    """A program to start, with streams of its own."""
+
+    argv: Optional[List[str]] = None
+    command: Optional[str] = None
+    cwd: Optional[str] = None
+    env: Dict[str, str] = Field(default_factory=dict)
+    terminal: Optional[ProgramTerminal] = None
+    stdin: bool = False
+
+
+class SharedPort(Told):
     """Where a port is shared."""
 
     port: int
@@ -348,7 +431,7 @@ class SharedPort(_Told):
     url: str
 
 
-class Port(_Told):
+class Port(Told):
     """A port of a sandbox."""
 
     port: int
@@ -356,19 +439,19 @@ class Port(_Told):
     share: Optional[SharedPort] = None
 
 
-class PortPage(_Told):
+class PortPage(Told):
     """Ports of a sandbox."""
 
     ports: List[Port]
 
 
-class Health(_Told):
+class Health(Told):
     """The server answers."""
 
     status: str
 
 
-class SessionCounts(_Told):
+class SessionCounts(Told):
     """How many sandboxes are in each state."""
 
     starting: int
@@ -379,7 +462,7 @@ class SessionCounts(_Told):
     closed: int
 
 
-class LogStatus(_Told):
+class LogStatus(Told):
     """How the event log is."""
 
     durable: bool
@@ -387,7 +470,7 @@ class LogStatus(_Told):
     waiting: int
 
 
-class PoolStatus(_Told):
+class PoolStatus(Told):
     """What sandboxes that are started ahead were good for."""
 
     ready: int
@@ -396,7 +479,7 @@ class PoolStatus(_Told):
     lost: int
 
 
-class ServerStatus(_Told):
+class ServerStatus(Told):
     """How the server is."""
 
     version: str
@@ -408,7 +491,7 @@ class ServerStatus(_Told):
     extensions: List[str]
 
 
-class Isolation(_Word):
+class Isolation(Word):
     """What stands between the workload and the machine."""
 
     NONE = "none"
@@ -417,7 +500,7 @@ class Isolation(_Word):
     REMOTE = "remote"
 
 
-class RuntimeDescription(_Told):
+class RuntimeDescription(Told):
     """What a runtime can promise on the server's machine."""
 
     name: str
@@ -428,13 +511,13 @@ class RuntimeDescription(_Told):
     attach: bool
 
 
-class RuntimePage(_Told):
+class RuntimePage(Told):
     """All runtimes."""
 
     runtimes: List[RuntimeDescription]
 
 
-class Limits(_Told):
+class Limits(Told):
     """What may be asked for at most."""
 
     json_bytes: int

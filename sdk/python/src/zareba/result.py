@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
 from . import errors
-from .models import CommandMetadata, Edited
+from .models import CommandMetadata, Edited, ToolOutcome
 
-__all__ = ["Edit", "Result"]
+__all__ = ["Edit", "ProgramOutput", "ProgramResult", "Result", "ToolResult"]
 
 _SHOWN_MAX = 2000
 """Characters of output in the text of an error."""
@@ -80,6 +81,46 @@ class Edit:
     raw: Dict[str, Any] = field(repr=False)
 
 
+@dataclass(frozen=True)
+class ProgramOutput:
+    """Some bytes that a program has written."""
+
+    stream: str
+    """`stdout` or `stderr`; a program on a terminal writes all of it to the first."""
+    content: bytes
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """What came of a program that was waited for."""
+
+    exit_code: int
+    """The exit status, or 128 and the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    """Whether it wrote more than was kept."""
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool returned."""
+
+    name: str
+    """The tool."""
+    value: Any
+    """What it returned, as JSON has it: a tuple is a list, for instance."""
+    stdout: str
+    """What it printed during this call."""
+    stderr: str
+    """What it printed as errors during this call."""
+    truncated: bool
+    """Whether it printed more than is kept."""
+    action_id: int
+    event_id: int
+    raw: Dict[str, Any] = field(repr=False)
+
+
 def result_of(
     command: str, observation: Dict[str, Any], earlier: List[str], duration: float
 ) -> Result:
@@ -111,6 +152,30 @@ def edit_of(observation: Dict[str, Any]) -> Edit:
         path=extras.path,
         diff=extras.diff or "",
         text=text,
+        action_id=_number(observation, "cause"),
+        event_id=_number(observation, "id"),
+        raw=observation,
+    )
+
+
+def tool_result_of(observation: Dict[str, Any]) -> ToolResult:
+    """Reads the observation of a tool's call; a call that failed is an error."""
+    text = str(observation.get("content", ""))
+    if observation.get("observation") != "tool":
+        raise errors.of_observation(_error_id(observation), text)
+    outcome = ToolOutcome.model_validate(observation["extras"])
+    if outcome.error is not None:
+        raise errors.of_tool(outcome)
+    value = outcome.result
+    if outcome.raw is not None:
+        # Python's own words for numbers that JSON does not have.
+        value = json.loads(outcome.raw)
+    return ToolResult(
+        name=outcome.name,
+        value=value,
+        stdout=outcome.stdout,
+        stderr=outcome.stderr,
+        truncated=outcome.truncated,
         action_id=_number(observation, "cause"),
         event_id=_number(observation, "id"),
         raw=observation,

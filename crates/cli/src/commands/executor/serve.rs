@@ -18,6 +18,7 @@ use zareba_terminal::release_program_pages;
 use zareba_wire::server::Server;
 
 use super::{
+    equipped::Equipped,
     identity::{self, Wanted},
     listening, ownership, plugins,
     stopping::Stops,
@@ -168,7 +169,8 @@ impl Life<'_> {
         }
         let reaper = tokio::spawn(reaper.run());
         let saver = tokio::spawn(save_memory(executor.clone()));
-        let serving = server.serve(executor.clone(), until_stopped(stopped));
+        let service = Arc::new(Equipped::new(executor.clone()));
+        let serving = server.serve(service, until_stopped(stopped));
         let stopping = async {
             stops.next().await;
             stop.send_replace(());

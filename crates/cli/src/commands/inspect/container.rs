@@ -1,12 +1,23 @@
 //! What stands around a container, in the words of a person.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use zareba_runtime::SandboxId;
+use zareba_runtime_docker::DockerRuntime;
 
-use crate::table::size;
+use crate::{failure::Failure, sandbox, table::size};
+
+/// How one that does not run any more has ended.
+pub(super) async fn ended(docker: &DockerRuntime, id: &SandboxId) -> Result<Value, Failure> {
+    let reason = docker.ended(id).await;
+    let reason = reason.map_err(|error| sandbox::failure(&error))?;
+    Ok(json!({ "ended": reason.map(|reason| reason.describe()) }))
+}
 
 /// Rows for what the Docker Engine tells; none for the sandboxes of others.
 pub(super) fn rows(document: &Value) -> Vec<(&'static str, String)> {
     let mut rows = usage(document);
+    let reason = document.pointer("/ended/message").and_then(Value::as_str);
+    rows.extend(reason.map(|reason| ("ended", reason.to_owned())));
     let Some(walls) = document.get("walls") else {
         return rows;
     };

@@ -6,7 +6,7 @@ use zareba_runtime_docker::{DockerRuntime, LogMode, LogQuery, LogStream};
 
 use super::{DEED, LINE_MAX, print};
 use crate::{
-    arguments::OutputFormat,
+    arguments::{LogsArguments, OutputFormat},
     exit::Exit,
     failure::{Failure, OrFail as _},
     sandbox,
@@ -16,17 +16,17 @@ use crate::{
 pub(super) async fn show(
     docker: &DockerRuntime,
     id: &SandboxId,
-    follow: bool,
+    arguments: &LogsArguments,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
     let query = LogQuery {
-        mode: if follow {
+        mode: if arguments.follow {
             LogMode::Follow
         } else {
             LogMode::Present
         },
-        since: None,
-        tail: None,
+        since: arguments.since,
+        tail: arguments.tail,
     };
     let logs = docker.logs(id, query).await;
     let mut logs = logs.map_err(|error| sandbox::failure(&error))?;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
+    say,
 };
 
 /// The name of the file that says it.
@@ -36,8 +37,18 @@ impl Published {
     pub(crate) fn write(state: &Path, url: &str) -> Result<Self, Failure> {
         let file = state.join(FILE);
         let text = json!({ "url": url, "pid": std::process::id() }).to_string();
-        replace(&file, text.as_bytes())
-            .or_fail(Exit::Start, format!("cannot write `{}`", file.display()))?;
+        match replace(&file, text.as_bytes()) {
+            // What can be read should be, and a server says by itself where it is.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                say::note(format_args!(
+                    "no space is left for `{}`: commands must be told by --server where this server is",
+                    file.display()
+                ));
+            }
+            written => {
+                written.or_fail(Exit::Start, format!("cannot write `{}`", file.display()))?;
+            }
+        }
         Ok(Self {
             file,
             url: url.to_owned(),

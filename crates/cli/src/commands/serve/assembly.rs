@@ -9,10 +9,12 @@ use std::{
 use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
 use zareba_facades::openhands::Scheme;
+use zareba_runtime_docker::ImageBuilder;
 use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
-use zareba_session::{AllowAll, Idle, Runtimes, SessionsOptions};
+use zareba_session::{AllowAll, Home, HomeError, Idle, Runtimes, SessionsOptions};
 use zareba_wire::Endpoint;
 
+use super::{images::EngineImages, tools::Pushed};
 use crate::{
     exit::Exit,
     failure::Failure,
@@ -64,6 +66,19 @@ async fn open(settings: &Settings, state: &Path) -> Result<EventLog, LogError> {
     }
 }
 
+/// Takes a state directory for one server alone.
+pub(super) async fn open_home(state: &Path) -> Result<Home, Failure> {
+    Home::open(state).await.map_err(|error| {
+        let failure = Failure::of(Exit::Start, &error);
+        match error {
+            HomeError::InUse { .. } => {
+                failure.hint("`zareba serve --stop` ends the server that uses it")
+            }
+            _ => failure,
+        }
+    })
+}
+
 /// The runtimes of a server, and those who keep sandboxes ready in them.
 pub(super) struct Backends(Vec<(String, Backend)>);
 
@@ -96,6 +111,15 @@ impl Backends {
                     tracing::warn!(runtime = name, %error, "cannot start sandboxes ahead");
                 }
             });
+        }
+    }
+
+    /// Who builds images for the sessions of a runtime, if it can use any.
+    fn image_builder(&self, kind: RuntimeKind) -> Option<ImageBuilder> {
+        let named = self.0.iter().find(|(name, _)| name == kind.as_str());
+        match named {
+            Some((_, Backend::Docker(runtime))) => Some(runtime.image_builder()),
+            _ => None,
         }
     }
 
@@ -206,8 +230,16 @@ fn listen(settings: &Settings) -> Result<Listen, Failure> {
 }
 
 /// What OpenHands' clients are told.
-pub(super) fn openhands_settings(settings: &Settings) -> OpenHandsSettings {
+pub(super) fn openhands_settings(settings: &Settings, backends: &Backends) -> OpenHandsSettings {
+    // Their sessions run where all do that name no runtime.
+    let images = backends.image_builder(settings.runtime.kind);
+    let images = images.map(|builder| Arc::new(EngineImages(builder)));
+    // What is built must have a name that sessions may use, and somebody must have said so.
+    let may_build = settings.docker.allowed_images.is_some();
     OpenHandsSettings {
+        tools: Some(Arc::new(Pushed)),
+        builder: images.clone().filter(|_| may_build).map(|it| it as _),
+        images: images.map(|it| it as _),
         public_url: settings.server.public_url.clone(),
         scheme: match settings.server.tls_certificate {
             Some(_) => Scheme::Https,

@@ -4,7 +4,10 @@ use std::{
     fs::File,
     io::Write,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -73,7 +76,7 @@ async fn wait_for(log: &EventLog, is_right: impl FnMut(&Health) -> bool) {
         .unwrap();
 }
 
-fn new(appended: Appended) -> std::sync::Arc<Record> {
+fn new(appended: Appended) -> Arc<Record> {
     match appended {
         Appended::New(record) => record,
         Appended::Before(record) => panic!("{record:?}"),
@@ -199,4 +202,113 @@ async fn el_3_the_failure_is_recorded_and_actions_run_again() {
     let log = open(&path).await;
     expect_sound(&log, &session("s"), written + 3).await;
     log.store().close().await.unwrap();
+}
+
+/// Opens a log where there is not one byte left, and expects that it can be read and comes back.
+async fn expect_readable_and_back(disk: &SmallDisk, path: &Path, written: &[Arc<Record>]) {
+    let log = open(path).await;
+    let health = log.store().health().borrow().clone();
+    assert!(matches!(health, Health::NotDurable { .. }), "{health:?}");
+    // By several at once, who have only one connection.
+    let reading = (0..8).map(|_| {
+        let log = log.clone();
+        tokio::spawn(async move { read_all(&log, &session("s")).await })
+    });
+    for read in reading.collect::<Vec<_>>() {
+        assert_eq!(read.await.unwrap(), written);
+    }
+    assert_eq!(log.store().sessions().await.unwrap(), [session("s")]);
+    let error = try_append(&log, &session("s"), action(json!({})))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, LogError::NoSpace), "{error}");
+    assert_eq!(error.class(), zareba_protocol::ErrorClass::Disconnected);
+    let kept = {
+        let log = log.clone();
+        tokio::spawn(async move { append_kept(&log, 100).await })
+    };
+    wait_for(&log, |health| {
+        matches!(health, Health::NotDurable { waiting: 1, .. })
+    })
+    .await;
+
+    disk.make_room();
+    let count = written.len() as u64;
+    assert_eq!(new(kept.await.unwrap().unwrap()).sequence, count);
+    wait_for(&log, |health| *health == Health::Durable).await;
+    let record = append(&log, &session("s"), action(json!({ "n": "again" }))).await;
+    // Behind what was kept, and the note of it.
+    assert_eq!(record.sequence, count + 2);
+    expect_sound(&log, &session("s"), count + 3).await;
+    log.store().close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs root"]
+async fn el_3_a_log_that_was_closed_opens_without_a_byte_of_space_to_be_read() {
+    let disk = SmallDisk::new();
+    let path = disk.path("events.db");
+    let log = open(&path).await;
+    append_some(&log, &session("s"), 5).await;
+    let written = read_all(&log, &session("s")).await;
+    log.store().close().await.unwrap();
+    drop(log);
+    std::fs::remove_file(disk.path("events.db.reserve")).unwrap();
+    disk.fill();
+    expect_readable_and_back(&disk, &path, &written).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs root"]
+async fn el_3_a_log_that_was_cut_off_opens_without_a_byte_of_space_to_be_read() {
+    let disk = SmallDisk::new();
+    let before = disk.path("before.db");
+    let log = open(&before).await;
+    append_some(&log, &session("s"), 5).await;
+    let written = read_all(&log, &session("s")).await;
+    // As a process that is killed leaves it: with a journal, and without its index.
+    for suffix in ["", "-wal"] {
+        let there = disk.path(&format!("events.db{suffix}"));
+        std::fs::copy(disk.path(&format!("before.db{suffix}")), there).unwrap();
+    }
+    disk.fill();
+    let path = disk.path("events.db");
+    expect_readable_and_back(&disk, &path, &written).await;
+    log.store().close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs root"]
+async fn el_3_closing_on_a_full_disk_tells_what_could_not_be_written() {
+    let disk = SmallDisk::new();
+    let log = open(&disk.path("events.db")).await;
+    append_some(&log, &session("s"), 1).await;
+    disk.fill();
+    while log.store().health().borrow().eq(&Health::Durable) {
+        let entry = action(json!({ "t": "x".repeat(4096) }));
+        let _ = try_append(&log, &session("s"), entry).await;
+    }
+    // More than the reserve takes, and no two the same, which would be kept once.
+    let waiting: Vec<_> = (0..8)
+        .map(|number| {
+            let log = log.clone();
+            tokio::spawn(async move { append_kept(&log, 900_000 + number).await })
+        })
+        .collect();
+    wait_for(
+        &log,
+        |health| matches!(health, Health::NotDurable { waiting, .. } if *waiting > 0),
+    )
+    .await;
+    let closed = tokio::time::timeout(LIMIT, log.store().close()).await;
+    let error = closed.expect("it does not end").unwrap_err();
+    let LogError::Unwritten { count, .. } = error else {
+        panic!("{error}");
+    };
+    let mut refused = 0;
+    for task in waiting {
+        refused += usize::from(task.await.unwrap().is_err());
+    }
+    // Some may have come only after it was closed.
+    assert!((1..=refused).contains(&count), "{count} of {refused}");
 }

@@ -323,3 +323,58 @@ async fn a_failure_on_the_way_is_the_last_thing_the_reader_gets() {
     assert!(pieces < (1 << 30) / CHUNK_BYTES, "{pieces}");
     assert!(next().await.is_none());
 }
+
+/// Does something as a user who may not read everything. A thread has its own user, and so have
+/// the threads that it starts.
+fn as_ordinary_user(deed: impl FnOnce(&tokio::runtime::Runtime) + Send + 'static) {
+    let worker = thread::spawn(|| {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_uid(nobody).unwrap();
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        deed(&runtime.unwrap());
+    });
+    worker.join().unwrap();
+}
+
+/// FA-11: an archive does not break off in the middle for something that could be known before.
+#[test]
+fn what_may_not_be_read_is_refused_before_the_archive_begins() {
+    let root = tempfile::tempdir().unwrap();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(root.path(), open).unwrap();
+    let tree = root.path().join("tree");
+    fs::create_dir_all(tree.join("d/closed")).unwrap();
+    // Enough before it that an archive would be on its way.
+    fs::write(tree.join("a"), vec![b'x'; 4 * CHUNKS_MAX * CHUNK_BYTES]).unwrap();
+    fs::write(tree.join("d/secret"), "s").unwrap();
+    let forbid = |name: &str, mode| {
+        fs::set_permissions(tree.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let check = |refused: Option<&str>| {
+        let tree = tree.clone();
+        let path = refused.map(|name| tree.join(name).display().to_string());
+        as_ordinary_user(move |runtime| {
+            for format in [Zip, Tar] {
+                let answer = runtime.block_on(download(&tree, format));
+                match (&path, answer) {
+                    (None, Ok(_)) => {}
+                    (Some(path), Err(TransferError::Io { message, source })) => {
+                        assert_eq!(message, format!("[Errno 13] Permission denied: '{path}'"));
+                        assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
+                    }
+                    (expected, other) => panic!("{expected:?}: {:?}", other.map(|all| all.len())),
+                }
+            }
+        });
+    };
+    check(None);
+    forbid("d/secret", 0);
+    check(Some("d/secret"));
+    forbid("d/secret", 0o644);
+    forbid("d/closed", 0);
+    check(Some("d/closed"));
+    forbid("d/closed", 0o755);
+    check(None);
+}

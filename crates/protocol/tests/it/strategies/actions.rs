@@ -6,7 +6,7 @@ use zareba_protocol::{
     Action, BrowseInteractive, BrowseUrl, CallTool, ChangeAgentState, Condensation,
     ConfirmationState, Delegate, EditFile, EditSource, FindFiles, Finish, LoopRecovery, ReadFile,
     ReadSource, Recall, Reject, RunCell, RunCommand, SearchFiles, SecurityRisk, SendMessage,
-    SystemMessage, Think, TrackTasks, WriteFile,
+    SystemMessage, Think, TrackTasks, UseTool, WriteFile,
 };
 
 use super::{agent_state, json, object, recall_kind, text, texts};
@@ -242,7 +242,20 @@ fn outward_action() -> BoxedStrategy<Action> {
                 security_risk,
             })
         });
-    prop_oneof![browse, interact, call].boxed()
+    let positional = prop::collection::vec(json(), 0..3);
+    let tool = (text(), object(), positional, any::<bool>(), text(), risk()).prop_map(
+        |(name, arguments, positional, unchecked, thought, security_risk)| {
+            Action::CallTool(UseTool {
+                name,
+                arguments,
+                positional,
+                unchecked,
+                thought,
+                security_risk,
+            })
+        },
+    );
+    prop_oneof![browse, interact, call, tool].boxed()
 }
 
 fn talk_action() -> BoxedStrategy<Action> {

@@ -3,8 +3,8 @@
 use proptest::{collection, option, prelude::*, sample::select};
 use serde_json::json;
 use zareba_protocol::{
-    Browsed, CommandMetadata, CommandOutput, EditSource, Edited, FilesFound, LimitHit, LimitKind,
-    MatchesFound, ObservationKind, ReadSource, Recalled,
+    Browsed, CommandMetadata, CommandOutput, EditSource, Edited, ErrorClass, FilesFound, LimitHit,
+    LimitKind, MatchesFound, ObservationKind, ReadSource, Recalled, ToolFailure, ToolOutcome,
 };
 
 use super::{agent_state, json, name, object, recall_kind, text, texts};
@@ -46,6 +46,7 @@ pub(super) fn observation_kind() -> BoxedStrategy<ObservationKind> {
         command_output(),
         edited(),
         found(),
+        tool_outcome(),
         browsed(),
         recalled()
     ]
@@ -156,6 +157,39 @@ fn found() -> BoxedStrategy<ObservationKind> {
         },
     );
     prop_oneof![glob, grep].boxed()
+}
+
+fn tool_outcome() -> BoxedStrategy<ObservationKind> {
+    let class = select(
+        &[
+            ErrorClass::Timeout,
+            ErrorClass::Invalid,
+            ErrorClass::Disconnected,
+        ][..],
+    );
+    let error = (text(), class, text(), option::of(text())).prop_map(
+        |(kind, class, message, traceback)| ToolFailure {
+            kind,
+            class,
+            message,
+            traceback,
+        },
+    );
+    let words = [text(), text(), text()];
+    let raw = option::of(text());
+    (words, json(), raw, any::<bool>(), option::of(error))
+        .prop_map(|([name, stdout, stderr], result, raw, truncated, error)| {
+            ObservationKind::Tool(Box::new(ToolOutcome {
+                name,
+                result,
+                raw,
+                stdout,
+                stderr,
+                truncated,
+                error,
+            }))
+        })
+        .boxed()
 }
 
 fn browsed() -> BoxedStrategy<ObservationKind> {

@@ -28,9 +28,30 @@ const FAREWELL_CHUNK_BYTES: usize = 4096;
 /// Input that the program took and the client was not told of; it is told at the latest now.
 const UNTOLD_BYTES_MAX: usize = STDIN_WINDOW_BYTES / 4;
 
-/// Carries until the program has ended and its client knows, or until the client is gone.
-/// Dropped, it ends the program, since it holds what comes from it.
-pub(super) async fn carry(connection: RawConnection, program: ProgramConnection) {
+/// What is done to everything that a program says, before its client hears it.
+pub trait Voice: Send {
+    /// Says an event in as many pieces as it likes, each of a frame's size at the most. An end or
+    /// an error is the last event, and the last piece of it must be one of these.
+    fn say(&mut self, event: ProgramEvent, hear: &mut dyn FnMut(ProgramEvent));
+}
+
+/// Everything is heard as it was said.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainVoice;
+
+impl Voice for PlainVoice {
+    fn say(&mut self, event: ProgramEvent, hear: &mut dyn FnMut(ProgramEvent)) {
+        hear(event);
+    }
+}
+
+/// Carries frames between a client and a program until that has ended and its client knows, or
+/// until the client is gone. Dropped, it ends the program, since it holds what comes from it.
+pub async fn carry_program(
+    connection: RawConnection,
+    program: ProgramConnection,
+    voice: impl Voice,
+) {
     let (reads, writes) = tokio::io::split(connection.io);
     let (input, events) = program.split();
     let carrier = Carrier {
@@ -42,13 +63,14 @@ pub(super) async fn carry(connection: RawConnection, program: ProgramConnection)
         typed: Typed::default(),
         control: None,
         outgoing: BytesMut::new(),
+        voice,
     };
     if let Err(error) = carrier.run().await {
         tracing::debug!(%error, "the connection to a program ended");
     }
 }
 
-struct Carrier {
+struct Carrier<V> {
     reads: ReadHalf<Box<dyn Stream>>,
     writes: WriteHalf<Box<dyn Stream>>,
     frames: FrameReader,
@@ -60,6 +82,7 @@ struct Carrier {
     control: Option<ProgramControl>,
     /// Frames that are not yet written: one event and one word about input at most.
     outgoing: BytesMut,
+    voice: V,
 }
 
 /// Input between the client and the program.
@@ -75,7 +98,7 @@ struct Typed {
     untold: usize,
 }
 
-impl Carrier {
+impl<V: Voice> Carrier<V> {
     async fn run(mut self) -> io::Result<()> {
         let mut is_over = false;
         loop {
@@ -129,19 +152,21 @@ impl Carrier {
         Ok(())
     }
 
-    /// Puts an event into a frame; true when it is the last one.
+    /// Puts an event into frames; true when it is the last one.
     fn announce(&mut self, event: Option<ProgramEvent>) -> bool {
-        let (frame, is_last) = match event {
-            Some(ProgramEvent::Stdout(bytes)) => (ServerFrame::Stdout(bytes), false),
-            Some(ProgramEvent::Stderr(bytes)) => (ServerFrame::Stderr(bytes), false),
-            Some(ProgramEvent::Exit(exit)) => (ServerFrame::Exit(exit), true),
-            Some(ProgramEvent::Error(message)) => (ServerFrame::Error(message), true),
-            None => (
-                ServerFrame::Error("the executor lost the program".to_owned()),
-                true,
-            ),
-        };
-        frame.encode(&mut self.outgoing);
+        let lost = || ProgramEvent::Error("the executor lost the program".to_owned());
+        let event = event.unwrap_or_else(lost);
+        let is_last = matches!(event, ProgramEvent::Exit(_) | ProgramEvent::Error(_));
+        let outgoing = &mut self.outgoing;
+        self.voice.say(event, &mut |said| {
+            let frame = match said {
+                ProgramEvent::Stdout(bytes) => ServerFrame::Stdout(bytes),
+                ProgramEvent::Stderr(bytes) => ServerFrame::Stderr(bytes),
+                ProgramEvent::Exit(exit) => ServerFrame::Exit(exit),
+                ProgramEvent::Error(message) => ServerFrame::Error(message),
+            };
+            frame.encode(outgoing);
+        });
         is_last
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple, Type
 
@@ -12,6 +13,7 @@ from .._calls import Call
 from .._tries import Tries
 from .._wait import AsyncLock, async_beside, async_pause
 from ..errors import DisconnectedError, ZarebaError
+from .wire import AsyncWire
 
 Body = Callable[[], AsyncIterator[bytes]]
 
@@ -44,6 +46,16 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"AsyncClient({self._place.url!r})" if self._place else "AsyncClient()"
+
+    async def place(self) -> _place.Place:
+        """Where the server is, and the key to it; one that is needed first is found now."""
+        _, place = await self._connection()
+        return place
+
+    @property
+    def address(self) -> str:
+        """The server's address, once it is known: that of a port, or `unix:` and a path."""
+        return self._place.url.rstrip("/") if self._place else ""
 
     async def close(self) -> None:
         """Closes the connections. Sandboxes go on."""
@@ -101,6 +113,25 @@ class AsyncClient:
             return response
         except httpx.HTTPError as error:
             raise _http.failure(place, error) from error
+
+    async def upgrade(self, call: Call, asked: Dict[str, str]) -> Tuple[AsyncWire, httpx.Headers]:
+        """Sends a request, once, after which its connection is something else than HTTP.
+
+        `asked` are the headers that say what. Whoever asked has to close it.
+        """
+        http, place = await self._connection()
+        wanted = replace(call, headers={**call.headers, **asked})
+        request = _request(place, wanted, None, _http.within(call.deadline))
+        try:
+            response = await http.send(request, stream=True)
+            if response.status_code == httpx.codes.SWITCHING_PROTOCOLS:
+                return AsyncWire(response), response.headers
+            await response.aread()
+        except httpx.HTTPError as error:
+            raise _http.failure(place, error) from error
+        if response.is_success:
+            raise _http.nonsense("it is no connection of the kind that was asked for")
+        raise _http.refusal(response)
 
     async def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
         """Runs an action and returns its observation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Type, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .. import _calls, _http, models
 from .._defaults import async_default_client
@@ -15,7 +15,10 @@ from .command import AsyncCommand, OnOutput
 from .env import AsyncEnv
 from .files import AsyncFiles
 from .messages import AsyncEvents
+from .program import AsyncProgram
 from .shell import AsyncShell
+from .terminal import AsyncTerminal, attach_terminal, list_terminals, open_terminal
+from .tools import AsyncTools
 
 _READY = "STATUS$READY"
 """The status of a sandbox that can be used; its state follows a moment later."""
@@ -36,6 +39,8 @@ class AsyncSandbox:
         """Its files."""
         self.env = AsyncEnv(self.shell())
         """The variables of its shell."""
+        self.tools = AsyncTools(client, session.id)
+        """Functions that run in it."""
 
     @classmethod
     async def create(
@@ -161,6 +166,53 @@ class AsyncSandbox:
     def shell(self, name: Optional[str] = None) -> AsyncShell:
         """A shell by its name, which is made when it is first used."""
         return AsyncShell(self._client, self.id, name)
+
+    async def program(
+        self,
+        program: Union[str, Sequence[str]],
+        *,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        stdin: bool = False,
+        terminal: Optional[Tuple[int, int]] = None,
+    ) -> AsyncProgram:
+        """Starts a program with streams of its own, and not in a shell: see :class:`AsyncProgram`.
+
+        It is a list of words, or a line for a shell. `stdin` says whether it reads what we write;
+        `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes.
+        """
+        size = models.ProgramTerminal(cols=terminal[0], rows=terminal[1]) if terminal else None
+        return await AsyncProgram._start(self._client, self.id, program, cwd, env, stdin, size)
+
+    async def terminal(
+        self,
+        command: Union[str, Sequence[str], None] = None,
+        *,
+        name: Optional[str] = None,
+        columns: int = 80,
+        rows: int = 24,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> AsyncTerminal:
+        """Opens a terminal: with a shell, a line for one, or a program as a list of words."""
+        is_line = isinstance(command, str)
+        wanted = models.CreateTerminal(
+            name=name,
+            argv=None if is_line or command is None else list(command),
+            command=str(command) if is_line else None,
+            directory=cwd,
+            environment=dict(env or {}),
+            size=models.WindowSize(columns=columns, rows=rows),
+        )
+        return await open_terminal(self._client, self.id, wanted)
+
+    async def attach_terminal(self, name: str) -> AsyncTerminal:
+        """Finds a terminal that is there already, and shows it as far back as it is kept."""
+        return await attach_terminal(self._client, self.id, name)
+
+    async def terminals(self) -> List[models.Terminal]:
+        """All terminals, by name."""
+        return await list_terminals(self._client, self.id)
 
     async def edit(self, path: str, old: str, new: str) -> Edit:
         """Replaces a text that occurs exactly once in a file."""

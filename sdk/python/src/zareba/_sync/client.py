@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type
 
@@ -13,6 +14,7 @@ from .._calls import Call
 from .._tries import Tries
 from .._wait import Lock, beside, pause
 from ..errors import DisconnectedError, ZarebaError
+from .wire import Wire
 
 Body = Callable[[], Iterator[bytes]]
 
@@ -45,6 +47,16 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._place.url!r})" if self._place else "Client()"
+
+    def place(self) -> _place.Place:
+        """Where the server is, and the key to it; one that is needed first is found now."""
+        _, place = self._connection()
+        return place
+
+    @property
+    def address(self) -> str:
+        """The server's address, once it is known: that of a port, or `unix:` and a path."""
+        return self._place.url.rstrip("/") if self._place else ""
 
     def close(self) -> None:
         """Closes the connections. Sandboxes go on."""
@@ -102,6 +114,25 @@ class Client:
             return response
         except httpx.HTTPError as error:
             raise _http.failure(place, error) from error
+
+    def upgrade(self, call: Call, asked: Dict[str, str]) -> Tuple[Wire, httpx.Headers]:
+        """Sends a request, once, after which its connection is something else than HTTP.
+
+        `asked` are the headers that say what. Whoever asked has to close it.
+        """
+        http, place = self._connection()
+        wanted = replace(call, headers={**call.headers, **asked})
+        request = _request(place, wanted, None, _http.within(call.deadline))
+        try:
+            response = http.send(request, stream=True)
+            if response.status_code == httpx.codes.SWITCHING_PROTOCOLS:
+                return Wire(response), response.headers
+            response.read()
+        except httpx.HTTPError as error:
+            raise _http.failure(place, error) from error
+        if response.is_success:
+            raise _http.nonsense("it is no connection of the kind that was asked for")
+        raise _http.refusal(response)
 
     def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
         """Runs an action and returns its observation."""

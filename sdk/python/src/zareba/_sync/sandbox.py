@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Type, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .. import _calls, _http, models
 from .._defaults import default_client
@@ -16,7 +16,10 @@ from .command import Command, OnOutput
 from .env import Env
 from .files import Files
 from .messages import Events
+from .program import Program
 from .shell import Shell
+from .terminal import Terminal, attach_terminal, list_terminals, open_terminal
+from .tools import Tools
 
 _READY = "STATUS$READY"
 """The status of a sandbox that can be used; its state follows a moment later."""
@@ -37,6 +40,8 @@ class Sandbox:
         """Its files."""
         self.env = Env(self.shell())
         """The variables of its shell."""
+        self.tools = Tools(client, session.id)
+        """Functions that run in it."""
 
     @classmethod
     def create(
@@ -162,6 +167,53 @@ class Sandbox:
     def shell(self, name: Optional[str] = None) -> Shell:
         """A shell by its name, which is made when it is first used."""
         return Shell(self._client, self.id, name)
+
+    def program(
+        self,
+        program: Union[str, Sequence[str]],
+        *,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        stdin: bool = False,
+        terminal: Optional[Tuple[int, int]] = None,
+    ) -> Program:
+        """Starts a program with streams of its own, and not in a shell: see :class:`Program`.
+
+        It is a list of words, or a line for a shell. `stdin` says whether it reads what we write;
+        `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes.
+        """
+        size = models.ProgramTerminal(cols=terminal[0], rows=terminal[1]) if terminal else None
+        return Program._start(self._client, self.id, program, cwd, env, stdin, size)
+
+    def terminal(
+        self,
+        command: Union[str, Sequence[str], None] = None,
+        *,
+        name: Optional[str] = None,
+        columns: int = 80,
+        rows: int = 24,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> Terminal:
+        """Opens a terminal: with a shell, a line for one, or a program as a list of words."""
+        is_line = isinstance(command, str)
+        wanted = models.CreateTerminal(
+            name=name,
+            argv=None if is_line or command is None else list(command),
+            command=str(command) if is_line else None,
+            directory=cwd,
+            environment=dict(env or {}),
+            size=models.WindowSize(columns=columns, rows=rows),
+        )
+        return open_terminal(self._client, self.id, wanted)
+
+    def attach_terminal(self, name: str) -> Terminal:
+        """Finds a terminal that is there already, and shows it as far back as it is kept."""
+        return attach_terminal(self._client, self.id, name)
+
+    def terminals(self) -> List[models.Terminal]:
+        """All terminals, by name."""
+        return list_terminals(self._client, self.id)
 
     def edit(self, path: str, old: str, new: str) -> Edit:
         """Replaces a text that occurs exactly once in a file."""

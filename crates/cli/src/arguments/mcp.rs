@@ -1,0 +1,37 @@
+//! `zareba mcp`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::SandboxArguments;
+
+/// Give a sandbox to a client of the Model Context Protocol
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Talks on standard input and output unless `--http` is given, and ends with its client. The tools are
+those of every sandbox (run_command, read_file, edit_file, search_files and others), and those of the
+MCP servers in the `[mcp]` section of the configuration, whose programs run inside the sandbox.
+
+With `--http` every request needs the token: that of ZAREBA_MCP_TOKEN, or one that is made and printed.
+
+Examples:
+  claude mcp add sandbox -- zareba mcp --workspace .
+  zareba mcp --session build
+  zareba mcp --http --network filtered --allow pypi.org")]
+pub(crate) struct McpArguments {
+    /// Use this sandbox, which is there, instead of a fresh one
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Serve streamable HTTP on this loopback address instead of standard input and output
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:8017")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Let web pages of this origin ask; may be repeated
+    #[arg(long, value_name = "URL", requires = "http")]
+    pub(crate) origin: Vec<String>,
+    /// Accept the tools of this configured server as they are now; may be repeated
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) approve: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArguments,
+}

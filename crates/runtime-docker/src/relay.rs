@@ -1,0 +1,227 @@
+//! The way into a container of an Engine that shares no directory with us: streams through the
+//! Engine, to a small program of ours inside that passes them on.
+//!
+//! No port is open for it anywhere, and it is as safe as the connection to the Engine is. Our
+//! client meets an ordinary Unix socket in the sandbox's private directory; each connection to it
+//! becomes a program inside (`zareba dial`) that connects to the executor's socket there. That
+//! program runs as the agent's user and can be killed by it, which breaks the connection and
+//! nothing else; it cannot be looked into.
+
+use std::{
+    fs, io,
+    net::Ipv4Addr,
+    os::fd::{AsRawFd as _, OwnedFd},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bollard::container::LogOutput;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use rustix::fs::{Mode, OFlags, open};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream, UnixListener},
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::{
+    EngineError, delivery,
+    door::SOCKET,
+    engine::{Attached, Engine},
+    request::DOOR,
+};
+
+/// Connections at once; our client keeps fewer.
+const CONNECTIONS_MAX: usize = 128;
+
+/// How long a program inside may take to be connected.
+const DIAL_MAX: Duration = Duration::from_secs(30);
+
+/// What it says then.
+const GREETING: &[u8] = b"connected\n";
+
+/// What it says instead is an error in one line.
+const COMPLAINTS_BYTES_MAX: usize = 4096;
+
+/// Where a connection goes inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The executor.
+    Executor,
+    /// What listens on this port of the container's own loopback.
+    Port(u16),
+}
+
+/// A socket of this machine behind which a container's executor is. Dropped, it is gone, and with
+/// it all connections.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    directory: OwnedFd,
+    name: String,
+    file: PathBuf,
+    task: JoinHandle<()>,
+}
+
+impl Relay {
+    /// Listens in a directory that only we can enter.
+    pub(crate) fn listen(directory: &Path, engine: &Engine, container: &str) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = open(directory, flags, Mode::empty())?;
+        let name = format!("relay-{:08x}", rand::random::<u32>());
+        let listener = UnixListener::bind(reached(&handle, &name))?;
+        let task = tokio::spawn(serve(listener, engine.clone(), container.to_owned()));
+        Ok(Self {
+            directory: handle,
+            file: directory.join(&name),
+            name,
+            task,
+        })
+    }
+
+    /// Where our client finds it. Paths of sockets must be short, and this one is.
+    pub(crate) fn path(&self) -> PathBuf {
+        reached(&self.directory, &self.name)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn reached(directory: &OwnedFd, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
+}
+
+async fn serve(listener: UnixListener, engine: Engine, container: String) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                let Ok((stream, _)) = accepted else { continue };
+                let (engine, container) = (engine.clone(), container.clone());
+                connections.spawn(async move {
+                    pass(&engine, &container, Target::Executor, stream).await;
+                });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// A connection to a port inside. The caller's end is an ordinary one of this machine; nobody else
+/// can get hold of the other, because it must come from where we called.
+pub(crate) async fn connect(engine: Engine, container: String, port: u16) -> io::Result<TcpStream> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let calling = TcpStream::connect(listener.local_addr()?).await?;
+    let inner = loop {
+        let (inner, caller) = listener.accept().await?;
+        if caller == calling.local_addr()? {
+            break inner;
+        }
+    };
+    calling.set_nodelay(true)?;
+    inner.set_nodelay(true)?;
+    let dialed = dial(&engine, &container, Target::Port(port)).await;
+    let dialed = dialed.map_err(io::Error::other)?;
+    tokio::spawn(join(dialed, inner));
+    Ok(calling)
+}
+
+async fn pass(
+    engine: &Engine,
+    container: &str,
+    target: Target,
+    stream: impl AsyncRead + AsyncWrite + Send,
+) {
+    match dial(engine, container, target).await {
+        Ok(dialed) => join(dialed, stream).await,
+        Err(error) => tracing::warn!(%error, container, "cannot reach an executor"),
+    }
+}
+
+/// A program inside that is connected, and what came through it already.
+struct Dialed {
+    streams: Attached,
+    early: Bytes,
+}
+
+/// Why there is no connection to something inside.
+#[derive(Debug, thiserror::Error)]
+enum DialError {
+    #[error("{0}: {source}", source = .0.source)]
+    Engine(EngineError),
+    #[error("{0}")]
+    Inside(String),
+}
+
+async fn dial(engine: &Engine, container: &str, target: Target) -> Result<Dialed, DialError> {
+    let mut command = vec![delivery::program_path(), "dial".to_owned()];
+    match target {
+        Target::Executor => command.extend(["--unix".to_owned(), format!("{DOOR}/{SOCKET}")]),
+        Target::Port(port) => command.extend(["--port".to_owned(), port.to_string()]),
+    }
+    let dialed = async {
+        let streams = engine.exec(container, command).await;
+        greeted(streams.map_err(DialError::Engine)?).await
+    };
+    let in_time = tokio::time::timeout(DIAL_MAX, dialed).await;
+    in_time.unwrap_or_else(|_| Err(DialError::Inside(format!("no answer within {DIAL_MAX:?}"))))
+}
+
+/// Waits until the program inside says that it is connected.
+async fn greeted(mut streams: Attached) -> Result<Dialed, DialError> {
+    let mut said = BytesMut::new();
+    let mut complaints = BytesMut::new();
+    while let Some(Ok(piece)) = streams.output.next().await {
+        match piece {
+            LogOutput::StdOut { message } => said.extend_from_slice(&message),
+            LogOutput::StdErr { message } => complaints.extend_from_slice(&message),
+            LogOutput::StdIn { .. } | LogOutput::Console { .. } => {}
+        }
+        if said.starts_with(GREETING) {
+            let early = said.split_off(GREETING.len()).freeze();
+            return Ok(Dialed { streams, early });
+        }
+        if said.len() >= GREETING.len() || complaints.len() > COMPLAINTS_BYTES_MAX {
+            break;
+        }
+    }
+    let complaints = String::from_utf8_lossy(&complaints);
+    let complaints = complaints.trim();
+    let complaints = complaints.strip_prefix("error: ").unwrap_or(complaints);
+    Err(DialError::Inside(complaints.to_owned()))
+}
+
+/// Passes bytes on until the program inside ends, which it does when either side has.
+async fn join(dialed: Dialed, stream: impl AsyncRead + AsyncWrite + Send) {
+    let Dialed { streams, early } = dialed;
+    let Attached {
+        mut output,
+        mut input,
+    } = streams;
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let inwards = async {
+        let _ = tokio::io::copy(&mut reader, &mut input).await;
+        // The end is told, and answers still come.
+        let _ = input.shutdown().await;
+        std::future::pending::<()>().await;
+    };
+    let outwards = async {
+        writer.write_all(&early).await?;
+        while let Some(Ok(piece)) = output.next().await {
+            if let LogOutput::StdOut { message } = piece {
+                writer.write_all(&message).await?;
+            }
+        }
+        writer.shutdown().await
+    };
+    tokio::select! {
+        () = inwards => {}
+        // Whoever does not read any more has gone.
+        _ = outwards => {}
+    }
+}

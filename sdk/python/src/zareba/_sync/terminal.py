@@ -1,0 +1,244 @@
+# Made by scripts/unasync.py from ../_async/terminal.py; change that one.
+"""A terminal of a sandbox, as a person would sit at it: bytes in, bytes out, and a size."""
+
+from __future__ import annotations
+
+import json
+import time
+from types import TracebackType
+from typing import List, Optional, Type, Union
+
+from .. import _calls, _http, _websocket, models
+from .._tries import StreamTries
+from .._wait import Lock, pause
+from ..errors import DisconnectedError, InvalidError, NotFoundError, TimedOutError, ZarebaError
+from .client import Client
+from .wire import Wire
+
+_UNWATCHED_MAX = 5.0
+"""Seconds without a look at the connection after which it is looked at before it is used: the
+server hangs up on those who do not answer it."""
+_GLANCE = 0.001
+"""Seconds that such a look takes at most."""
+_HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Output that is kept for whoever reads it later."""
+
+
+class Terminal:
+    """One terminal. It goes on without us: a connection that breaks is made again where it was.
+
+    One task or thread may read while others write.
+    """
+
+    def __init__(self, client: Client, session: str, told: models.Terminal, owned: bool):
+        self._client = client
+        self._session = session
+        self._told = told
+        self._owned = owned
+        self._wire: Optional[Wire] = None
+        self._parser = _websocket.Parser()
+        self._held = bytearray()
+        self._cursor: Optional[int] = None
+        self._looked = 0.0
+        self._attaching = Lock()
+        self._receiving = Lock()
+        self._readers = 0
+        self._tries = StreamTries()
+        self.exit: Optional[models.TerminalExit] = None
+        """How its program ended; `None` while it runs, or while nobody has read that far."""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        (self.close() if self._owned else self.detach())
+
+    def __repr__(self) -> str:
+        return f"<Terminal {self.name} of {self._session}>"
+
+    def __iter__(self) -> Terminal:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = self.read()
+        if not piece:
+            raise StopIteration
+        return piece
+
+    @property
+    def name(self) -> str:
+        """Its name, by which it can be attached to."""
+        return self._told.name
+
+    def read(self, timeout: Optional[float] = None) -> bytes:
+        """What it shows next, as it comes; no bytes at all once its program has ended."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._held and self.exit is None:
+            self._receive(deadline)
+        piece = bytes(self._held)
+        self._held.clear()
+        return piece
+
+    def read_until(self, text: Union[bytes, str], timeout: Optional[float] = None) -> bytes:
+        """What it shows up to and with a text. When its program ends before, all that there was."""
+        wanted = text.encode() if isinstance(text, str) else text
+        deadline = None if timeout is None else time.monotonic() + timeout
+        searched = 0
+        while True:
+            found = self._held.find(wanted, searched)
+            if found >= 0 or self.exit is not None:
+                end = found + len(wanted) if found >= 0 else len(self._held)
+                piece = bytes(self._held[:end])
+                del self._held[:end]
+                return piece
+            searched = max(len(self._held) - len(wanted) + 1, 0)
+            self._receive(deadline)
+
+    def write(self, content: Union[bytes, str]) -> None:
+        """Types at it. Enter is `\\r`, Ctrl-C is `\\x03`."""
+        data = content.encode() if isinstance(content, str) else content
+        for begin in range(0, len(data), _http.PIECE_BYTES):
+            piece = data[begin : begin + _http.PIECE_BYTES]
+            self._say(_websocket.frame(_websocket.BYTES, piece))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Gives it another size."""
+        size = models.WindowSize(columns=columns, rows=rows)
+        text = json.dumps({"resize": size.model_dump()}).encode()
+        self._say(_websocket.frame(_websocket.TEXT, text))
+
+    def wait(self, timeout: Optional[float] = None) -> models.TerminalExit:
+        """Waits for the end of its program; what it shows meanwhile can be read afterwards."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.exit is None:
+            self._receive(deadline)
+        return self.exit
+
+    def info(self) -> models.Terminal:
+        """How it is now."""
+        call = _calls.call("get_terminal", session=self._session, terminal=self.name)
+        self._told = self._client.ask(call, models.Terminal)
+        return self._told
+
+    def detach(self) -> None:
+        """Lets go of it. It goes on, and may be used again."""
+        wire, self._wire = self._wire, None
+        self._parser = _websocket.Parser()
+        if wire is not None:
+            wire.close()
+
+    def close(self) -> None:
+        """Ends it. Twice is no error."""
+        self.detach()
+        call = _calls.call("close_terminal", session=self._session, terminal=self.name)
+        try:
+            self._client.send(call.repeated().within(_calls.LONG))
+        except NotFoundError:
+            return
+
+    def _attached(self) -> Wire:
+        with self._attaching:
+            if self._wire is None:
+                self._wire = self._attach()
+                self._looked = time.monotonic()
+            return self._wire
+
+    def _attach(self) -> Wire:
+        call = _calls.call("terminal_socket", session=self._session, terminal=self.name)
+        asked = _websocket.handshake()
+        call = call.asking(**{"from": self._cursor}).within(_calls.SHORT)
+        wire, told = self._client.upgrade(call, asked)
+        if not _websocket.is_answer(asked, told.get("sec-websocket-accept")):
+            wire.close()
+            raise _http.nonsense("it is no WebSocket that was asked for")
+        return wire
+
+    def _say(self, frame: bytes) -> None:
+        """Sends something, on a connection that was alive a moment ago."""
+        is_watched = self._readers > 0 or time.monotonic() - self._looked < _UNWATCHED_MAX
+        if self._wire is not None and not is_watched:
+            try:
+                self._receive(time.monotonic() + _GLANCE)
+            except TimedOutError:
+                self._looked = time.monotonic()
+        wire = self._attached()
+        try:
+            wire.write(frame)
+        except DisconnectedError:
+            self.detach()
+            raise
+
+    def _receive(self, deadline: Optional[float]) -> None:
+        """Takes what comes next, if need be on a new connection."""
+        self._readers += 1
+        try:
+            with self._receiving:
+                self._take(deadline)
+        except TimedOutError:
+            raise
+        except ZarebaError as error:
+            self.detach()
+            wait = self._tries.wait_after(error)
+            if wait is None:
+                raise
+            pause(wait)
+        finally:
+            self._readers -= 1
+
+    def _take(self, deadline: Optional[float]) -> None:
+        wire = self._attached()
+        timeout = None if deadline is None else max(deadline - time.monotonic(), _GLANCE)
+        piece = wire.read(timeout)
+        self._looked = time.monotonic()
+        if not piece:
+            raise DisconnectedError("the terminal's connection ended", code="disconnected")
+        for message in self._parser.feed(piece):
+            self._heed(wire, message)
+
+    def _heed(self, wire: Wire, message: _websocket.Message) -> None:
+        if message.kind == _websocket.BYTES:
+            self._tries.progress()
+            self._cursor = (self._cursor or 0) + len(message.content)
+            self._held += message.content
+            if len(self._held) > _HELD_BYTES_MAX:
+                # It can be shown again as far as the server keeps it, which is less.
+                del self._held[:-_HELD_BYTES_MAX]
+        elif message.kind == _websocket.TEXT:
+            self._note(_http.parse(models.TerminalNotice, message.content))
+        elif message.kind == _websocket.PING:
+            wire.write(_websocket.frame(_websocket.PONG, message.content))
+        elif message.kind == _websocket.CLOSE and self.exit is None:
+            raise DisconnectedError("the server closed the terminal's socket", code="disconnected")
+
+    def _note(self, notice: models.TerminalNotice) -> None:
+        if notice.cursor is not None:
+            self._cursor = notice.cursor
+        if notice.exit is not None:
+            self.exit = notice.exit
+        if notice.error is not None:
+            raise InvalidError(notice.error, code="invalid")
+
+
+def open_terminal(
+    client: Client, session: str, wanted: models.CreateTerminal
+) -> Terminal:
+    """Opens a terminal."""
+    call = _calls.call("open_terminal", session=session).carrying(wanted).within(_calls.LONG)
+    return Terminal(client, session, client.ask(call, models.Terminal), owned=True)
+
+
+def attach_terminal(client: Client, session: str, name: str) -> Terminal:
+    """Finds a terminal that is there already."""
+    call = _calls.call("get_terminal", session=session, terminal=name)
+    return Terminal(client, session, client.ask(call, models.Terminal), owned=False)
+
+
+def list_terminals(client: Client, session: str) -> List[models.Terminal]:
+    """All terminals of a sandbox."""
+    page = client.ask(_calls.call("list_terminals", session=session), models.TerminalPage)
+    return page.terminals
