@@ -86,6 +86,9 @@ fn open(path: &Path, member: &Member<'_>) -> Result<File, Failure> {
 /// Moves to where the last lines begin, reading no more than those.
 fn skip_to_last(file: &mut File, lines: u32) -> io::Result<()> {
     let mut start = file.seek(SeekFrom::End(0))?;
+    if lines == 0 {
+        return Ok(());
+    }
     // The end of the last line is not the beginning of another.
     let mut wanted = u64::from(lines) + 1;
     let mut chunk = vec![0; LINE_MAX];

@@ -299,18 +299,19 @@ async fn much_output_and_a_slow_reader_cost_the_executor_no_memory_g_5() {
         if pieces % 50 == 0 {
             // Slow: the program is far ahead of it whenever it can be.
             tokio::time::sleep(Duration::from_millis(10)).await;
-            peak = peak.max(resident_kilobytes(&executor));
+            peak = peak.max(private_kilobytes(&executor));
         }
     }
     assert_eq!(bytes, BYTES);
-    assert!(peak > 0 && peak < 40 * 1024, "{peak} KiB");
+    assert!(peak > 0 && peak < 20 * 1024, "{peak} KiB");
 }
 
-fn resident_kilobytes(executor: &Executor) -> u64 {
+/// What it has in memory beside its own file, which is large when it is not optimised.
+fn private_kilobytes(executor: &Executor) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", executor.pid())).unwrap();
     let line = status
         .lines()
-        .find(|line| line.starts_with("VmRSS:"))
+        .find(|line| line.starts_with("RssAnon:"))
         .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
