@@ -130,6 +130,7 @@ def run_cases(arguments: argparse.Namespace, scratch: Path) -> tuple[int, int]:
     os.environ |= {
         'DOCKER_HOST': f'unix://{os.environ["ZAREBA_TEST_DOCKER"]}',
         'ZAREBA_DOCKER_IMAGE': BASE,
+        'ZAREBA_DOCKER_BUILD': 'true',
         'ZAREBA_DOCKER_ALLOWED_IMAGES': f'["{BASE}", "zareba/*"]',
     }
     binary = Path(shutil.copy2(arguments.binary, scratch / 'zareba'))

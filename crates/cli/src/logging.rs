@@ -19,7 +19,9 @@ use zareba_server::Traces;
 use crate::say;
 
 /// What is logged when nobody asks.
-const UNASKED: &str = "warn";
+///
+/// What tool servers send is quoted by the library of their protocol, and is theirs to make up.
+const UNASKED: &str = "warn,rmcp=off";
 
 /// Starts the log. Called once, before anything that could have something to log.
 pub(crate) fn start(environment: &Environment) {

@@ -12,7 +12,9 @@ use std::{
     path::Path,
 };
 
-use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, VolumeCreateRequest};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
+};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
 use zareba_runtime::RuntimeError;
@@ -108,6 +110,14 @@ pub(crate) async fn sweep(shared: &Shared, engine: &Engine) -> Result<(), Runtim
     Ok(())
 }
 
+/// An empty volume would be filled with what the image has at its place, which is anybody's.
+pub(crate) fn only_ours() -> MountVolumeOptions {
+    MountVolumeOptions {
+        no_copy: Some(true),
+        ..MountVolumeOptions::default()
+    }
+}
+
 /// The program's path inside.
 pub(crate) fn program_path() -> String {
     format!("{DIRECTORY}/{NAME}")
@@ -153,6 +163,7 @@ impl Errand<'_> {
                     typ: Some(MountType::VOLUME),
                     source: Some(self.volume.to_owned()),
                     target: Some(DIRECTORY.to_owned()),
+                    volume_options: Some(only_ours()),
                     ..Mount::default()
                 }]),
                 ..HostConfig::default()

@@ -35,6 +35,9 @@ use crate::{
 /// Connections at once; our client keeps fewer.
 const CONNECTIONS_MAX: usize = 128;
 
+/// How long nobody is accepted after that has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long a program inside may take to be connected.
 const DIAL_MAX: Duration = Duration::from_secs(30);
 
@@ -101,7 +104,11 @@ async fn serve(listener: UnixListener, engine: Engine, container: String) {
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                let Ok((stream, _)) = accepted else { continue };
+                let Ok((stream, _)) = accepted else {
+                    // There are too few descriptors, and there is nobody to wait for.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
                 let (engine, container) = (engine.clone(), container.clone());
                 connections.spawn(async move {
                     pass(&engine, &container, Target::Executor, stream).await;

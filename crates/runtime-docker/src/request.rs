@@ -328,9 +328,10 @@ fn mounts(order: &Order<'_>) -> Vec<Mount> {
             mount(MountType::BIND, file, PROGRAM, true),
             mount(MountType::BIND, door, DOOR, false),
         ],
-        Program::Sent { volume } => {
-            vec![mount(MountType::VOLUME, volume, delivery::DIRECTORY, true)]
-        }
+        Program::Sent { volume } => vec![Mount {
+            volume_options: Some(delivery::only_ours()),
+            ..mount(MountType::VOLUME, volume, delivery::DIRECTORY, true)
+        }],
     };
     if let Some(workspace) = &order.plan.workspace {
         let target = order.options.workspace_path.to_string_lossy();

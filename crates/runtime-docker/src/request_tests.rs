@@ -126,6 +126,7 @@ fn an_engine_elsewhere_is_told_of_no_path_of_this_machine() {
             "Source": "program",
             "Target": "/.zareba/program",
             "ReadOnly": true,
+            "VolumeOptions": {"NoCopy": true},
         }])
     );
     let door = host["Tmpfs"]["/.zareba/door"].as_str().unwrap();

@@ -49,14 +49,18 @@ pub(crate) async fn session(
     let session = Arc::new(session);
     live.insert(&session, &common.options, new.quota)?;
     let begun = match keep_secrets(&session, &new.secrets).await {
-        Ok(()) => record(&session, value).await,
+        Ok(are_kept) => {
+            let recorded = record(&session, value).await;
+            // Only what was kept just now: a session of that name may be there, and have its own.
+            if let (Err(_), true, Some(home)) = (&recorded, are_kept, &common.home) {
+                home.forget(&id).await;
+            }
+            recorded
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = begun {
         live.withdraw(&id);
-        if let Some(home) = &common.home {
-            home.forget(&id).await;
-        }
         // Whoever waits for the end of its start has waited long enough.
         session.state.send_replace(SessionState::Failed);
         return Err(error);
@@ -81,13 +85,16 @@ const FIRST_VERSION: u64 = 1;
 async fn keep_secrets(
     session: &Conductor,
     secrets: &[(String, Secret)],
-) -> Result<(), SessionError> {
+) -> Result<bool, SessionError> {
     let Some(home) = session.common.home.as_ref().filter(|_| !secrets.is_empty()) else {
-        return Ok(());
+        return Ok(false);
     };
     let kept = home.keep(&session.id, secrets).await;
-    kept.map_err(|source| match source.kind() {
+    kept.map(|()| true).map_err(|source| match source.kind() {
         std::io::ErrorKind::StorageFull => LogError::Full.into(),
+        std::io::ErrorKind::AlreadyExists => SessionError::Exists {
+            session: session.id.clone(),
+        },
         _ => SessionError::Secrets {
             session: session.id.clone(),
             source,

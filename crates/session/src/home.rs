@@ -158,9 +158,11 @@ impl Home {
         self.blocking(move |inner| {
             // No session has a dot in its name.
             let beside = inner.secrets(&format!("{name}.new"));
+            // Never in the place of others: a name means one session, also one that is not known yet.
             let written = write_private(&beside, &bytes)
-                .and_then(|()| fs::rename(&beside, inner.secrets(&name)));
-            written.inspect_err(|_| drop(fs::remove_file(&beside)))
+                .and_then(|()| fs::hard_link(&beside, inner.secrets(&name)));
+            let _ = fs::remove_file(&beside);
+            written
         })
         .await
     }

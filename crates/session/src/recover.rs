@@ -71,6 +71,8 @@ pub(crate) async fn all(
     let mut recovery = Recovery::default();
     let mut ended = Vec::new();
     let mut after = None;
+    // One that cannot be taken up must not cut others off half-way: they have our name already.
+    let mut failed = None;
     loop {
         let documents = page(whose, after, common).await?;
         let is_last = documents.len() < shelf::PAGE;
@@ -79,7 +81,14 @@ pub(crate) async fn all(
             .map(|document| one(document, whose, common, live))
             .buffer_unordered(AT_ONCE);
         while let Some(found) = found.next().await {
-            match found? {
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
+            match found {
                 Found::Ended(one) => ended.push(one),
                 Found::LeftAlone => {}
                 Found::Lost { in_doubt } => {
@@ -95,6 +104,9 @@ pub(crate) async fn all(
         if is_last {
             break;
         }
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     ended.sort_by_key(|one| one.created);
     let outdated = ended

@@ -7,6 +7,8 @@
 
 mod words;
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Map, Value};
 
 use crate::Arguments;
@@ -16,6 +18,9 @@ const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
 /// Comparisons, all in all: far more than honest arguments take, and well under a second.
 const STEPS_MAX: usize = 1_000_000;
+
+/// However much a step turns out to cost.
+const LOOK_MAX: Duration = Duration::from_millis(200);
 
 /// How deep schemas and values may nest.
 const DEPTH_MAX: usize = 128;
@@ -36,6 +41,7 @@ pub(crate) struct Check {
 struct Look<'a> {
     root: &'a Value,
     steps: usize,
+    until: Instant,
     problems: Vec<String>,
 }
 
@@ -74,6 +80,7 @@ impl Check {
         let mut look = Look {
             root: &self.schema,
             steps: 0,
+            until: Instant::now() + LOOK_MAX,
             problems: Vec::new(),
         };
         look.at(&self.schema, &all, "", 0);
@@ -113,7 +120,7 @@ impl Look<'_> {
     /// Holds a value to a schema and says whether it fits.
     fn at(&mut self, schema: &Value, value: &Value, place: &str, depth: usize) -> bool {
         self.steps += 1;
-        if self.steps > STEPS_MAX || depth > DEPTH_MAX {
+        if self.steps > STEPS_MAX || depth > DEPTH_MAX || Instant::now() > self.until {
             // Counted as too many: what cannot be looked at through is refused.
             self.steps = STEPS_MAX + 1;
             return false;

@@ -92,6 +92,10 @@ section! {
         /// Images that sandboxes may have, with `*` for any characters. Unset means all for commands,
         /// and for sessions of a server `docker.image` alone.
         allowed_images: Option<Vec<String>> = None;
+        /// Let clients of a server have images built, under names that `docker.allowed_images` has.
+        /// Steps of a build run as root in ordinary containers of the Engine, without the walls of
+        /// sandboxes, and what one client builds others may use.
+        build: bool = false;
         /// Directories of this machine that may be mounted, with all that is below them. Unset means
         /// all but those that never are.
         allowed_mounts: Option<Vec<String>> = None;

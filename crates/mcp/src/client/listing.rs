@@ -17,7 +17,7 @@ pub(super) const LIST_PATIENCE: Duration = Duration::from_secs(15);
 const DEFINITION_BYTES_MAX: usize = 64 * 1024;
 
 /// The longest name that a server may give a tool.
-const NAME_CHARS_MAX: usize = 128;
+const NAME_BYTES_MAX: usize = 128;
 
 /// The tools that are taken, and why others are not.
 #[derive(Debug, Default)]
@@ -49,11 +49,11 @@ impl Listing {
 fn problem(tool: &Tool, others: &[Tool]) -> Option<String> {
     let shown: String = tool.name.chars().take(40).collect();
     let shown = shown.escape_debug();
-    let chars = tool.name.chars().count();
-    if chars == 0 || chars > NAME_CHARS_MAX {
+    let bytes = tool.name.len();
+    if bytes == 0 || bytes > NAME_BYTES_MAX {
         return Some(format!(
-            "the tool `{shown}` is left out: its name has {chars} characters, and 1 to \
-             {NAME_CHARS_MAX} are allowed"
+            "the tool `{shown}` is left out: its name has {bytes} bytes, and 1 to \
+             {NAME_BYTES_MAX} are allowed"
         ));
     }
     if others.iter().any(|other| other.name == tool.name) {

@@ -18,6 +18,10 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Definitions that are remembered, of all servers.
 const PINS_MAX: usize = 20_000;
 
+/// Definitions that are remembered of one server: more than any shows at once, and few enough that
+/// none can fill the whole file with names that it makes up.
+const SERVER_PINS_MAX: usize = 1024;
+
 /// Which definitions were accepted. What is seen for the first time is; what has changed since is
 /// not, until somebody [approves](Pins::approve) it. Clones share what they know.
 #[derive(Clone, Debug, Default)]
@@ -101,20 +105,22 @@ impl Pins {
     ) -> Result<Vec<Pinned>, PinError> {
         let mut known = self.known();
         let all: usize = known.values().map(BTreeMap::len).sum();
-        let mut room = PINS_MAX.saturating_sub(all);
         let of_server = known.entry(server.to_owned()).or_default();
+        let mut room = PINS_MAX
+            .saturating_sub(all)
+            .min(SERVER_PINS_MAX.saturating_sub(of_server.len()));
         let (mut is_changed, mut verdicts) = (false, Vec::with_capacity(definitions.len()));
         for (tool, hash) in definitions {
             verdicts.push(match of_server.get(tool) {
                 Some(pinned) if pinned == hash => Pinned::Accepted,
                 Some(_) => Pinned::Changed,
-                None => {
-                    if room > 0 {
-                        of_server.insert(tool.clone(), hash.clone());
-                        (room, is_changed) = (room - 1, true);
-                    }
+                None if room > 0 => {
+                    of_server.insert(tool.clone(), hash.clone());
+                    (room, is_changed) = (room - 1, true);
                     Pinned::Accepted
                 }
+                // What cannot be remembered could change unseen.
+                None => Pinned::Changed,
             });
         }
         if is_changed {
@@ -184,9 +190,13 @@ fn replace(path: &Path, value: &Value) -> io::Result<()> {
     let directory = path
         .parent()
         .ok_or_else(|| io::Error::other("it has no directory"))?;
+    let text = value.to_string();
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
+        return Err(io::Error::other("it would be too large"));
+    }
     fs::create_dir_all(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    io::Write::write_all(&mut file, value.to_string().as_bytes())?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
@@ -237,6 +247,18 @@ mod tests {
         pins.approve("s").unwrap();
         assert_eq!(seen(&pins, "two"), Pinned::Accepted);
         assert_eq!(seen(&Pins::in_file(&path).unwrap(), "one"), Pinned::Changed);
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_not_accepted() {
+        let pins = Pins::in_memory();
+        let made_up = |number: usize| (format!("t{number}"), "one".to_owned());
+        let definitions: Vec<_> = (0..=SERVER_PINS_MAX).map(made_up).collect();
+        let verdicts = pins.compare("s", &definitions).unwrap();
+        assert_eq!(verdicts[SERVER_PINS_MAX - 1], Pinned::Accepted);
+        assert_eq!(verdicts[SERVER_PINS_MAX], Pinned::Changed);
+        let of_another = pins.compare("other", &[made_up(0)]).unwrap();
+        assert_eq!(of_another, [Pinned::Accepted]);
     }
 
     #[test]

@@ -120,8 +120,11 @@ impl Server {
         match open {
             None => drop(self.connect(&mut state).await.map_err(unavailable)?),
             Some(open) if open.take_list_changed() => {
+                // Not used again unless its new list was looked at, however this ends.
+                state.connection = None;
                 let listed = open.list(&self.spec).await.map_err(unavailable)?;
                 self.judge(&mut state, listed).map_err(unavailable)?;
+                state.connection = Some(open);
             }
             Some(_) => {}
         }
@@ -179,6 +182,8 @@ impl Server {
             CallError::Changed { server, tool }.to_string()
         });
         listing.problems.extend(told.collect::<Vec<_>>());
+        // Not even its words reach a model.
+        listing.tools.retain(|tool| !is_changed(tool));
         Ok(listing)
     }
 

@@ -92,8 +92,10 @@ async fn a_definition_that_changed_is_not_called_until_it_is_accepted() {
         "{refused}"
     );
     servers.close().await;
-    let servers = bench.servers(&["changing"], pins()).await;
+    let mut servers = bench.servers(&["changing"], pins()).await;
     assert!(servers.problems()[0].message.contains("--approve changing"));
+    // Its words are not shown to anybody either.
+    assert!(filled(&mut servers).get("changing_echo").is_none());
     servers.close().await;
     pins().approve("changing").unwrap();
     let mut servers = bench.servers(&["changing"], pins()).await;

@@ -30,10 +30,7 @@ impl Needs {
         for line in logical_lines(text, escape) {
             needs.instruction(&line, escape, given);
         }
-        if text.contains("<<") {
-            // What is in one may look like an instruction, and an instruction like a part of one.
-            needs.doubts.push("a here-document".to_owned());
-        }
+        needs.doubts.extend(obscurities(text, escape));
         needs
     }
 
@@ -49,13 +46,26 @@ impl Needs {
             "ONBUILD" => self.instruction(rest, escape, given),
             "ARG" if !self.has_begun => self.argument(rest, given),
             "FROM" => self.from(rest),
-            "COPY" | "ADD" | "RUN" => self.flags(rest, escape),
+            "COPY" | "RUN" => self.flags(rest, escape),
+            "ADD" => {
+                self.flags(rest, escape);
+                // The Engine fetches such things itself, from wherever it is.
+                if ["://", "git@", ".git", "$"]
+                    .iter()
+                    .any(|it| rest.contains(it))
+                {
+                    self.doubts.push(format!("`ADD {rest}`"));
+                }
+            }
             _ => {}
         }
     }
 
     /// `NAME`, `NAME=default`, or several; only those before the first `FROM` count for it.
     fn argument(&mut self, rest: &str, given: &[(String, String)]) {
+        if is_quoted(rest) {
+            self.doubts.push(format!("`ARG {rest}`"));
+        }
         for word in rest.split_whitespace() {
             let (name, default) = match word.split_once('=') {
                 Some((name, default)) => (name, self.expand(default.trim_matches('"'))),
@@ -71,6 +81,13 @@ impl Needs {
 
     fn from(&mut self, rest: &str) {
         self.has_begun = true;
+        // The builder has values of its own for some arguments, whatever the file says.
+        let is_given = ["TARGET", "BUILD"]
+            .iter()
+            .any(|it| rest.contains(&format!("${it}")) || rest.contains(&format!("${{{it}")));
+        if is_quoted(rest) || is_given {
+            self.doubts.push(format!("`FROM {rest}`"));
+        }
         let mut words = rest
             .split_whitespace()
             .skip_while(|it| it.starts_with("--"));
@@ -176,6 +193,48 @@ pub(super) fn is_image_name(name: &str) -> bool {
     begins && name.len() <= 512 && name.chars().all(is_letter)
 }
 
+/// Whether words are perhaps not where white space is.
+fn is_quoted(text: &str) -> bool {
+    text.contains(['"', '\'', '\\', '`'])
+}
+
+/// What builders of different ages may read differently from each other, and from us.
+fn obscurities(text: &str, escape: char) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut doubt = |what: &str| found.push(what.to_owned());
+    if text.contains("<<") {
+        // What is in one may look like an instruction, and an instruction like a part of one.
+        doubt("a here-document");
+    }
+    if escape != '\\' || text.to_ascii_lowercase().contains("escape=") {
+        doubt("another escape character");
+    }
+    let beginning = text.trim_start_matches('\u{feff}').trim_start();
+    if ["#!", "//", "{"].iter().any(|it| beginning.starts_with(it)) {
+        doubt("a first line that says how to read the others");
+    }
+    let is_syntax = |line: &&str| {
+        let line = line.to_ascii_lowercase().replace([' ', '\t'], "");
+        line.starts_with("#syntax=")
+    };
+    if text.lines().filter(is_syntax).count() > usize::from(directives(text).0.is_some()) {
+        doubt("a syntax that may not count");
+    }
+    let instructions = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    for line in instructions {
+        if !line.is_ascii() {
+            doubt("letters beyond ASCII");
+        }
+        if line.trim_ascii_end().ends_with("\\\\") {
+            doubt("an escaped escape at the end of a line");
+        }
+    }
+    found
+}
+
 /// `# syntax=…` and `# escape=…`, which count only at the top.
 fn directives(text: &str) -> (Option<String>, char) {
     let (mut syntax, mut escape) = (None, '\\');
@@ -259,7 +318,7 @@ mod tests {
             &["docker/dockerfile:1", "a"],
             true,
         );
-        check("# a comment\n# syntax=x\nFROM a", &["a"], true);
+        check("# a comment\n# syntax=x\nFROM a", &["a"], false);
     }
 
     #[test]
@@ -268,7 +327,7 @@ mod tests {
         check(
             "# escape=`\nFROM `\n a\nRUN dir c:\\\nFROM b",
             &["a", "b"],
-            true,
+            false,
         );
         check("FROM a\nRUN echo \\\n FROM b", &["a"], true);
     }
@@ -289,6 +348,22 @@ mod tests {
         check("FROM a\nCOPY --from=$B / /", &["a"], false);
         check("FROM a\nRUN --mount=\"type=bind,from=c\" ls", &["a"], false);
         check("FROM a\nRUN <<E\\\\\nE\\\\\nFROM b", &["a"], false);
+        for obscure in [
+            "# a b=c\n# escape=`\nFROM ok\nRUN x `\nFROM evil",
+            "FROM ok\nRUN x \\\u{a0}\nFROM evil",
+            "FROM ok\nRUN x \\\\\nFROM evil",
+            "FROM --platform=${A:+\" ok \"}linux/amd64 evil",
+            "ARG A=evil X=\" A=ok \"\nFROM $A",
+            "#!/x\n# syntax=evil\nFROM ok",
+            "// syntax=evil\nFROM ok",
+            "ARG TARGETOS=ok\nFROM $TARGETOS",
+            "ARG BUILDARCH=ok\nFROM ${BUILDARCH:-ok}",
+            "FROM ok\nADD http://169.254.169.254/latest /x",
+            "FROM ok\nADD [\"git@host:a/b\", \"/x\"]",
+            "FROM ok\nADD $WHERE /x",
+        ] {
+            assert!(!Needs::of(obscure, &[]).doubts.is_empty(), "{obscure}");
+        }
         assert!(!Needs::of("RUN x", &[]).has_begun());
         assert!(!Needs::of("", &[]).has_begun());
     }

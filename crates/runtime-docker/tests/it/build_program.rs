@@ -200,6 +200,7 @@ impl Serving {
             .env("ZAREBA_RUNTIME_KIND", "docker")
             .env("ZAREBA_DOCKER_IMAGE", BUSYBOX)
             .env("ZAREBA_DOCKER_ALLOWED_IMAGES", allowed)
+            .env("ZAREBA_DOCKER_BUILD", "true")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -168,6 +168,29 @@ async fn the_program_is_sent_once_and_another_one_replaces_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_image_cannot_bring_a_program_in_the_place_of_ours() {
+    const IMAGE: &str = "zareba-test/impostor";
+    let fixture = fixture_with(IMAGE, elsewhere);
+    let files = tempfile::tempdir().unwrap();
+    let place = files.path().join(".zareba/program");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("zareba"), "#!/bin/sh\necho impostor\n").unwrap();
+    fs::write(place.join("whole"), "").unwrap();
+    let maker = fixture.docker(&["create", BUSYBOX, "true"]);
+    let source = files.path().join(".zareba");
+    let target = format!("{}:/", maker.trim());
+    fixture.docker(&["cp", source.to_str().unwrap(), &target]);
+    fixture.docker(&["commit", maker.trim(), IMAGE]);
+    fixture.docker(&["rm", maker.trim()]);
+    let sandbox = fixture.sandbox().await;
+    let beginning = output(&*sandbox, "head -c 4 /.zareba/program/zareba | tail -c 3").await;
+    assert_eq!(beginning, "ELF");
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+    fixture.docker(&["rmi", IMAGE]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_was_cut_off_on_its_way_is_sent_again() {
     let state = state();
     let first = fixture_in(Arc::clone(&state), BUSYBOX, elsewhere);

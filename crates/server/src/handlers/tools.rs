@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
-use zareba_api::{self as api, RunQuery, ToolFormat, ToolPage, ToolsQuery};
+use zareba_api::{self as api, Access, RunQuery, ToolFormat, ToolPage, ToolsQuery};
 use zareba_protocol::{Action, ActionEvent, UseTool};
 use zareba_session::NewTools;
 use zareba_tools::{
@@ -53,7 +53,11 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     let tools = session.tools();
-    let all = tools.sourced().await.list();
+    // Servers of tools are started in the sandbox, which not everybody who reads may wake.
+    if principal.may(Access::Session) {
+        tools.sourced().await;
+    }
+    let all = tools.list();
     let shown = all.into_iter().map(|tool| match query.format {
         ToolFormat::Openai => tool.openai(),
         ToolFormat::Mcp => tool.mcp(),

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex as Exclusive, watch};
 use zareba_api::ErrorCode;
 use zareba_eventlog::{Document, DocumentName, EventLog, Expected, LogError};
 use zareba_protocol::SessionId;
-use zareba_session::{Owner, SessionState, Sessions};
+use zareba_session::{Owner, SessionError, SessionState, Sessions};
 
 use self::table::Table;
 use crate::error::{ApiError, chain};
@@ -72,8 +72,10 @@ impl Shares {
             writing: Exclusive::default(),
         };
         for document in shares.log.store().list(KIND).await? {
-            if !shares.take_up(&document, sessions).await {
-                shares.log.store().delete(document.name).await?;
+            if !shares.take_up(&document, sessions).await
+                && let Err(error) = shares.log.store().delete(document.name).await
+            {
+                tracing::warn!(%error, "a share that has ended cannot be removed yet");
             }
         }
         Ok(shares)
@@ -85,8 +87,11 @@ impl Shares {
             tracing::error!("a stored share cannot be read and is removed");
             return false;
         };
-        let Ok(session) = sessions.get(&stored.session).await else {
-            return false;
+        let session = match sessions.get(&stored.session).await {
+            Ok(session) => session,
+            Err(SessionError::NotFound { .. }) => return false,
+            // Nobody can say now, or another server can.
+            Err(_) => return true,
         };
         if !can_be_shared(session.info().state) || self.table().is_full() {
             return false;

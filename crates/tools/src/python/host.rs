@@ -297,6 +297,8 @@ fn loaded(reply: Reply) -> Loaded {
         failures,
         python,
     };
+    loaded.toolkits.truncate(HOST_TOOLS_MAX);
+    loaded.failures.truncate(HOST_TOOLS_MAX);
     for tool in tools.into_iter().take(HOST_TOOLS_MAX) {
         let entrypoint = tool.entrypoint.clone();
         match definition(tool) {
@@ -330,21 +332,27 @@ fn returned(tool: &str, done: Done) -> Result<Returned, ToolError> {
     let Done {
         stdout,
         stderr,
-        truncated: is_truncated,
+        truncated,
         outcome,
         id: _,
     } = done;
+    // An honest worker has cut them already.
+    let is_truncated = truncated || stdout.len().max(stderr.len()) > OUTPUT_BYTES_MAX;
+    let (stdout, stderr) = (cut(stdout), cut(stderr));
     let tool = tool.to_owned();
     let exception = |kind, message, traceback| Exception {
         tool: tool.clone(),
-        kind,
-        message,
-        traceback,
+        kind: cut(kind),
+        message: cut(message),
+        traceback: cut(traceback),
         stdout: stdout.clone(),
         stderr: stderr.clone(),
         is_truncated,
     };
     match outcome {
+        Outcome::Returned { json } if json.len() > VALUE_BYTES_MAX => {
+            Err(too_large(&tool, "its result", json.len()))
+        }
         Outcome::Returned { json } => Ok(Returned {
             json,
             stdout,
@@ -368,9 +376,9 @@ fn returned(tool: &str, done: Done) -> Result<Returned, ToolError> {
             message,
         } => Err(ToolError::NotJson(Box::new(NotJson {
             tool,
-            kind,
-            description,
-            message,
+            kind: cut(kind),
+            description: cut(description),
+            message: cut(message),
             stdout,
             stderr,
             is_truncated,
@@ -381,6 +389,12 @@ fn returned(tool: &str, done: Done) -> Result<Returned, ToolError> {
             message: "the call was stopped".to_owned(),
         }),
     }
+}
+
+/// A text of a worker, no longer than an output may be.
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(OUTPUT_BYTES_MAX));
+    text
 }
 
 fn too_large(tool: &str, what: &'static str, bytes: usize) -> ToolError {

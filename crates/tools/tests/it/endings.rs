@@ -78,6 +78,24 @@ async fn a_call_that_cannot_be_stopped_costs_the_interpreter() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_for_its_turn_is_stopped_alone() {
+    let bench = Bench::new().await;
+    let options = PythonOptions {
+        threads: 1,
+        ..impatient()
+    };
+    let (registry, _) = bench.load_with(&["sample.nap"], options).await;
+    // Longer than the patience with calls that do not end.
+    let first = value(&registry, "nap", json!({"seconds": 1.5}));
+    let second = registry.call("nap", within(0.2, json!({"seconds": 0.0})));
+    let (first, second) = tokio::join!(first, second);
+    let second = second.unwrap_err();
+    assert!(matches!(second, ToolError::TimedOut { .. }), "{second}");
+    assert_eq!(first, 1.5);
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn an_exit_of_a_tool_ends_its_call_only() {
     let bench = Bench::new().await;
     let (registry, _) = bench.load(&["sample.leave", "sample.Counter"]).await;

@@ -235,7 +235,7 @@ pub(super) fn openhands_settings(settings: &Settings, backends: &Backends) -> Op
     let images = backends.image_builder(settings.runtime.kind);
     let images = images.map(|builder| Arc::new(EngineImages(builder)));
     // What is built must have a name that sessions may use, and somebody must have said so.
-    let may_build = settings.docker.allowed_images.is_some();
+    let may_build = settings.docker.build && settings.docker.allowed_images.is_some();
     OpenHandsSettings {
         tools: Some(Arc::new(Pushed)),
         builder: images.clone().filter(|_| may_build).map(|it| it as _),

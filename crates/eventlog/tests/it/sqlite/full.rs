@@ -132,6 +132,10 @@ async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
         matches!(health, Health::NotDurable { waiting: 1024, .. })
     })
     .await;
+    // Whoever came later was refused, once everybody has come.
+    while waiting.iter().filter(|task| !task.is_finished()).count() > 1024 {
+        tokio::task::yield_now().await;
+    }
     let error = append_kept(&log, 10).await.unwrap_err();
     assert!(matches!(error, LogError::Full), "{error}");
     let page = log.store().read(session("s"), 0, 3).await.unwrap();

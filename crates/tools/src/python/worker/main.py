@@ -163,14 +163,33 @@ class Worker:
             # A thread that was told but has not woken up yet is still counted as idle.
             if self.idle >= len(self.queue):
                 self.waiting.notify()
-            elif self.threads < self.threads_max:
-                self.threads += 1
-                threading.Thread(target=self.work, daemon=True).start()
+                return
+            error = self.add_thread() if self.threads < self.threads_max else None
+            if error is None or self.threads > 0:
+                return
+            self.queue.remove(call)
+        call.fail(error)
+
+    def add_thread(self):
+        self.threads += 1
+        try:
+            threading.Thread(target=self.work, daemon=True).start()
+        except RuntimeError as error:  # The sandbox has as many as it may have.
+            self.threads -= 1
+            return error
 
     def do_cancel(self, request):
         call = self.calls.get(request["id"])
         if call is None:
             self.reply({"done": {"id": request["id"], "outcome": "cancelled"}})
+            return
+        with self.waiting:
+            is_queued = call in self.queue
+            if is_queued:
+                self.queue.remove(call)
+        if is_queued:
+            # It never began, and needs no thread to end.
+            call.end("cancelled")
         else:
             call.cancel()
 
