@@ -269,6 +269,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn el_9_secrets_never_take_the_place_of_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::open(directory.path()).await.unwrap();
+        let secrets = |text: &str| [("TOKEN".to_owned(), Secret(text.to_owned()))];
+        home.keep(&session(), &secrets("first")).await.unwrap();
+        let refused = home.keep(&session(), &secrets("second")).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        let kept = home.recall(&session()).await.unwrap();
+        assert_eq!(kept, Some(vec![Secret("first".to_owned())]));
+        let folder = directory.path().join(SECRETS);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
     async fn el_9_secrets_are_for_their_owner_only_and_go_with_the_session() {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::open(directory.path()).await.unwrap();
