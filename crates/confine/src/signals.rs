@@ -23,6 +23,16 @@ pub fn reset_signals() -> io::Result<()> {
         // SAFETY: takes two integers and installs no handler; what is refused stays as it is.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    let_signals_through()
+}
+
+/// Lets all signals through to this thread and those that it starts, whatever whoever has started
+/// this process had set: a signal that waits for ever is a child whose end nobody hears of. What
+/// a signal means stays as it is, so `nohup` holds.
+///
+/// # Errors
+/// Never on a working kernel.
+pub fn let_signals_through() -> io::Result<()> {
     change_mask(libc::SIG_SETMASK, &[])
 }
 

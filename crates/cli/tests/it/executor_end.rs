@@ -131,20 +131,30 @@ fn the_second_signal_means_now() {
 
 #[test]
 fn orphans_are_reaped_while_it_runs() {
-    let executor = Executor::start();
+    orphans_are_reaped_by(&Executor::start());
+}
+
+/// Whoever starts it may hold signals back, which programs inherit.
+#[test]
+fn orphans_are_reaped_when_its_signals_were_held_back() {
+    orphans_are_reaped_by(&Executor::start_below(&["env", "--block-signal"]));
+}
+
+fn orphans_are_reaped_by(executor: &Executor) {
     executor.run("(sh -c 'echo $$ > orphan; exec sleep 0.05' &)");
     let number = executor.run("until [ -s orphan ]; do sleep 0.01; done; cat orphan");
     assert!(number.parse::<u32>().is_ok(), "{number:?}");
     let wait = format!("until [ ! -e /proc/{number} ]; do sleep 0.05; done; echo gone");
     // Longer than an executor waits for output by itself: a machine may stand still for a while.
     let answer = executor.act(&json!({ "action": "run", "args": {
-        "command": wait, "blocking": true }, "timeout": 60 }));
-    let state = std::fs::read_to_string(format!("/proc/{number}/stat"));
+        "command": wait, "blocking": true }, "timeout": PATIENCE.as_secs() - 5 }));
+    let status = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/status"));
     assert_eq!(
         answer["content"],
         "gone",
-        "{state:?} below {}",
-        executor.pid()
+        "{:?} below {:?}",
+        status(&number),
+        status(&executor.pid().to_string())
     );
     assert_eq!(executor.run("echo still here"), "still here");
 }

@@ -60,9 +60,15 @@ impl Place {
 
     /// The program with a small environment of its own, in the workspace.
     pub(crate) fn zareba(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(ZAREBA);
+        self.zareba_below(&[], arguments)
+    }
+
+    /// The same, started by another program.
+    fn zareba_below(&self, starter: &[&str], arguments: &[&str]) -> Command {
+        let words = [starter, &[ZAREBA], arguments].concat();
+        let mut command = Command::new(words[0]);
         command
-            .args(arguments)
+            .args(&words[1..])
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.path("home"))
@@ -162,9 +168,19 @@ impl Executor {
 
     /// Starts one with more arguments or variables.
     pub(crate) fn start_with(prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::launch(&[], prepare)
+    }
+
+    /// Starts one by another program that becomes it.
+    pub(crate) fn start_below(starter: &[&str]) -> Self {
+        Self::launch(starter, |_| {})
+    }
+
+    fn launch(starter: &[&str], prepare: impl FnOnce(&mut Command)) -> Self {
         let place = Place::new();
         let socket = place.path("socket");
-        let mut command = place.zareba(&["executor", "--ready-fd", "1", "--lifeline-fd", "0"]);
+        let arguments = ["executor", "--ready-fd", "1", "--lifeline-fd", "0"];
+        let mut command = place.zareba_below(starter, &arguments);
         command
             .arg("--unix")
             .arg(&socket)
