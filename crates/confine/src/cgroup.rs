@@ -9,6 +9,7 @@
 //! Nothing here touches a directory outside `zareba/` below this process's own place, with one
 //! exception that `v2.rs` explains. Calls block, each no longer than the deadline it is given.
 
+mod begun;
 mod counters;
 mod detect;
 mod directory;
@@ -31,9 +32,11 @@ mod statistics;
 mod v1;
 mod v2;
 
+pub use begun::Begun;
 pub use counters::{LimitCounters, LimitCounts};
 pub use detect::{Host, Mode};
 pub use entrance::Entrance;
+pub(crate) use entrance::enter;
 pub use error::CgroupError;
 pub use group::Group;
 pub use leaf::{Leaf, LeafLimits, MemberFile, OomScope};

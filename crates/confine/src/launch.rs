@@ -8,7 +8,7 @@ use std::{
     ffi::CString,
     fs::File,
     io::{self, Read as _, Write as _},
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::PathBuf,
 };
 
@@ -23,8 +23,8 @@ use rustix::{
 
 use crate::{
     arguments,
-    cgroup::Entrance,
-    network::{self, Doorway, NetworkSockets},
+    cgroup::{self, Entrance},
+    network::{self, Doorway, NetworkSockets, handover},
     policy::{Identity, Network, Policy},
     root,
     step::{AtStep as _, Failure, Step},
@@ -139,14 +139,14 @@ pub fn launch(
         Network::Host => 0,
     };
     let flags = (NAMESPACES | own_network) as u64;
-    let birthplace = hooks.entrance.and_then(Entrance::birthplace);
-    match sys::clone_into(flags, birthplace).at(Step::Namespaces, "")? {
+    let (groups, groups_inside) = handover::pair().at(Step::HandShake, "socket pair")?;
+    match sys::clone_into(flags, hooks.birthplace).at(Step::Namespaces, "")? {
         Side::Child => {
-            drop((verdict, mapped, channel.outside));
+            drop((verdict, mapped, channel.outside, groups));
             let inside = Inside {
                 policy,
                 program,
-                entrance: hooks.entrance,
+                groups: groups_inside,
                 restrict: hooks.restrict,
                 verdict: verdict_inside,
                 privileged,
@@ -154,7 +154,8 @@ pub fn launch(
             inside.run(prepared, mapped_inside, channel.inside)
         }
         Side::Parent { pid, pidfd } => {
-            drop((verdict_inside, mapped_inside, prepared, channel.inside));
+            drop((verdict_inside, mapped_inside, prepared));
+            drop((channel.inside, groups_inside));
             let mut confined = Confined {
                 pid,
                 pidfd,
@@ -166,7 +167,12 @@ pub fn launch(
                 .and_then(|()| Doorway::open(pid, &policy.network).at(Step::Doorway, ""))
                 .and_then(|doorway| {
                     confined.doorway = doorway;
-                    await_verdict(mapped, verdict)
+                    go_on(mapped)?;
+                    let entrance = (hooks.groups)().at(Step::ControlGroup, "")?;
+                    let let_in = handover::send(groups, &entrance.descriptors());
+                    // A child that is gone has said why.
+                    await_verdict(verdict)?;
+                    let_in.at(Step::ControlGroup, "")
                 })
                 .and_then(|()| (hooks.confirm)(pid).at(Step::ControlGroup, ""))
                 .and_then(|()| network::receive(channel.outside));
@@ -196,8 +202,11 @@ fn verdict_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// What is done to the new process beside what the policy says.
 pub struct Hooks<'a> {
-    /// The control groups that the new process is in before it does anything.
-    pub entrance: Option<&'a Entrance>,
+    /// The directory of a control group that the new process is born in.
+    pub birthplace: Option<BorrowedFd<'a>>,
+    /// Outside, while the new process puts its root together: makes the control groups that it
+    /// enters then, before it takes its rights from itself.
+    pub groups: &'a dyn Fn() -> io::Result<Entrance>,
     /// Outside, with the number of the new process, when it is about to start the program: the
     /// place to ask whether it is where it should be.
     pub confirm: &'a dyn Fn(i32) -> io::Result<()>,
@@ -249,10 +258,14 @@ fn map_identity(pid: i32, identity: Identity) -> Result<(), Failure> {
     )
 }
 
-fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
+/// Tells the child that it is somebody.
+fn go_on(mapped: OwnedFd) -> Result<(), Failure> {
     File::from(mapped)
         .write_all(&[1])
-        .at(Step::HandShake, "the child")?;
+        .at(Step::HandShake, "the child")
+}
+
+fn await_verdict(verdict: OwnedFd) -> Result<(), Failure> {
     let mut text = Vec::new();
     File::from(verdict)
         .take(FAILURE_MAX_BYTES)
@@ -275,7 +288,7 @@ fn await_verdict(mapped: OwnedFd, verdict: OwnedFd) -> Result<(), Failure> {
 struct Inside<'a> {
     policy: &'a Policy,
     program: Program,
-    entrance: Option<&'a Entrance>,
+    groups: OwnedFd,
     restrict: &'a dyn Fn() -> Result<(), RestrictError>,
     verdict: OwnedFd,
     /// The launcher is the machine's root.
@@ -315,9 +328,6 @@ impl Inside<'_> {
         mapped: OwnedFd,
         sockets: Option<OwnedFd>,
     ) -> Result<(), Failure> {
-        if let Some(entrance) = self.entrance {
-            entrance.enter().at(Step::ControlGroup, "")?;
-        }
         arguments::hide().at(Step::Identity, "arguments")?;
         let mut byte = [0];
         File::from(mapped)
@@ -329,14 +339,21 @@ impl Inside<'_> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .at(Step::Identity, "")?;
         self.require_parent()?;
-        sys::unshare_control_groups().at(Step::Namespaces, "cgroup")?;
         root::enter(self.policy, prepared)?;
+        self.enter_groups()?;
         std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
         root::seal_settings()?;
         rustix::system::sethostname(self.policy.hostname.as_bytes())
             .at(Step::Hostname, &self.policy.hostname)?;
         network::set_up(&self.policy.network, sockets)?;
         self.finish()
+    }
+
+    /// All that was made until now is the sandbox itself, and no more than anyone can ask for.
+    fn enter_groups(&self) -> Result<(), Failure> {
+        let entrance = handover::receive(&self.groups).at(Step::HandShake, "the parent")?;
+        cgroup::enter(&entrance).at(Step::ControlGroup, "")?;
+        sys::unshare_control_groups().at(Step::Namespaces, "cgroup")
     }
 
     fn become_user(&self) -> Result<(), Failure> {

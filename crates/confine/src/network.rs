@@ -31,7 +31,7 @@
 
 mod addresses;
 mod doorway;
-mod handover;
+pub(crate) mod handover;
 mod listeners;
 mod listening;
 mod netlink;

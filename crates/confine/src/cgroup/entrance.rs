@@ -17,23 +17,18 @@ use super::{CgroupError, Leaf, Version};
 /// A file of the first generation that takes single threads.
 const THREADS: &str = "tasks";
 
-/// What a new process needs to be in a leaf before it does anything.
-#[derive(Debug)]
-pub struct Entrance {
-    unified: Option<OwnedFd>,
-    threads: Vec<OwnedFd>,
-}
+/// What a process that was born in the leaf of the second generation needs to be in those of the
+/// first before it does anything.
+#[derive(Debug, Default)]
+pub struct Entrance(Vec<OwnedFd>);
 
 impl Leaf {
     /// Opens the way in. The kernel asks for the rights of whoever opened it, so a process can
     /// use it that has none.
     ///
     /// # Errors
-    /// When a file or directory of the leaf cannot be opened.
+    /// When a file of the leaf cannot be opened.
     pub fn entrance(&self) -> Result<Entrance, CgroupError> {
-        let unified = self
-            .directory_fd()
-            .map(|directory| directory.try_clone_to_owned());
         let first = self
             .seats
             .0
@@ -45,31 +40,24 @@ impl Leaf {
                 .open_file(THREADS, OFlags::WRONLY)
                 .map_err(failure)
         });
-        Ok(Entrance {
-            unified: unified.transpose().map_err(|source| CgroupError::Io {
-                deed: "open",
-                path: self.name().into(),
-                source,
-            })?,
-            threads: threads.collect::<Result<_, _>>()?,
-        })
+        Ok(Entrance(threads.collect::<Result<_, _>>()?))
     }
 }
 
 impl Entrance {
-    /// The group to be born in, if there is one.
-    pub(crate) fn birthplace(&self) -> Option<BorrowedFd<'_>> {
-        self.unified.as_ref().map(|directory| directory.as_fd())
+    /// What is passed to the process.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.0.iter().map(|file| file.as_fd()).collect()
     }
+}
 
-    /// Puts the calling process, which must have a single thread, into all other groups.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        for file in &self.threads {
-            rustix::io::write(file, b"0")?;
-        }
-        Ok(())
+/// Puts the calling process, which must have a single thread, into the groups of these files.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn enter(threads: &[OwnedFd]) -> io::Result<()> {
+    for file in threads {
+        rustix::io::write(file, b"0")?;
     }
+    Ok(())
 }

@@ -44,18 +44,9 @@ impl Group {
         check_name(id)?;
         limits.check()?;
         let mut seats = Seats::default();
-        let taken = take_seats(host, id, limits, &mut seats);
-        let result = taken.and_then(|()| {
-            let report = Report {
-                limits: Limit::ALL
-                    .map(|limit| (limit, apply(host, &seats, limit, limits)))
-                    .into(),
-                freeze: seats.freeze_means(),
-                kill: seats.kill_means(),
-            };
-            hold_to(limits.demand, report)
-        });
-        match result {
+        let taken = take_unified_seat(host, id, &mut seats)
+            .and_then(|()| take_legacy_seats(host, id, limits, &mut seats));
+        match taken.and_then(|()| hold_to(limits.demand, apply_all(host, &seats, limits))) {
             Ok(report) => Ok(Self {
                 id: id.to_owned(),
                 seats,
@@ -179,16 +170,25 @@ pub(super) fn hold_to(demand: Demand, report: Report) -> Result<Report, CgroupEr
     }
 }
 
-/// Makes the directories of the group, each pushed as soon as it is there.
-fn take_seats(
+/// Makes the group's directory of the second generation, pushed as soon as it is there.
+pub(super) fn take_unified_seat(
     host: &Host,
     id: &str,
-    limits: &Limits,
     seats: &mut Seats,
 ) -> Result<(), CgroupError> {
     if let Some(unified) = host.unified() {
         seats.0.push(take_seat(unified, id, Vec::new())?);
     }
+    Ok(())
+}
+
+/// Makes those of the first, for what the second has no controllers for.
+pub(super) fn take_legacy_seats(
+    host: &Host,
+    id: &str,
+    limits: &Limits,
+    seats: &mut Seats,
+) -> Result<(), CgroupError> {
     let can_freeze = seats.freeze_means() == FreezeMeans::Unified;
     let can_account = seats.unified().is_some();
     for hierarchy in host
@@ -271,6 +271,17 @@ fn make_directory(hierarchy: &Hierarchy, id: &str) -> Result<Directory, CgroupEr
         }
     }
     Err(failure(last))
+}
+
+/// Sets all limits of a group that has all its directories.
+pub(super) fn apply_all(host: &Host, seats: &Seats, limits: &Limits) -> Report {
+    Report {
+        limits: Limit::ALL
+            .map(|limit| (limit, apply(host, seats, limit, limits)))
+            .into(),
+        freeze: seats.freeze_means(),
+        kill: seats.kill_means(),
+    }
 }
 
 fn apply(host: &Host, seats: &Seats, limit: Limit, limits: &Limits) -> Outcome {

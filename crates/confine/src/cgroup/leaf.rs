@@ -21,7 +21,7 @@ use super::{
     kill,
     limits::{check_memory, check_pids},
     remove::{Home, remove_seats},
-    seats::{Holder, Seat, Seats},
+    seats::{Seat, Seats},
     statistics, v2,
 };
 
@@ -75,34 +75,14 @@ impl Group {
     pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, CgroupError> {
         check_memory(limits.memory_bytes)?;
         check_pids(limits.pids)?;
-        self.make_leaf(name, limits, Seat::is_per_leaf)
+        self.make_leaf(name, limits)
     }
 
-    /// Makes a leaf for a group that needs no other, and no limits beside its own. In the first
-    /// generation, which lets processes be anywhere, it is the group itself: every directory
-    /// less makes a start and an end faster.
-    ///
-    /// # Errors
-    /// When the name is senseless, the leaf exists or the kernel refuses a directory.
-    pub fn only_leaf(&self, name: &str) -> Result<Leaf, CgroupError> {
-        let limits = LeafLimits {
-            memory_bytes: None,
-            pids: None,
-            oom: OomScope::OneProcess,
-        };
-        self.make_leaf(name, &limits, |seat| seat.version == Version::V2)
-    }
-
-    fn make_leaf(
-        &self,
-        name: &str,
-        limits: &LeafLimits,
-        needs_directory: fn(&Seat) -> bool,
-    ) -> Result<Leaf, CgroupError> {
+    fn make_leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, CgroupError> {
         check_name(name)?;
         let mut seats = Seats::default();
         let result = self
-            .seat_leaf(name, needs_directory, &mut seats)
+            .seat_leaf(name, &mut seats)
             .and_then(|()| hold_to(self.demand, report_of(&seats, limits)));
         match result {
             Ok(report) => {
@@ -121,36 +101,13 @@ impl Group {
         }
     }
 
-    fn seat_leaf(
-        &self,
-        name: &str,
-        needs_directory: fn(&Seat) -> bool,
-        seats: &mut Seats,
-    ) -> Result<(), CgroupError> {
+    fn seat_leaf(&self, name: &str, seats: &mut Seats) -> Result<(), CgroupError> {
         for seat in &self.seats.0 {
-            if !needs_directory(seat) {
-                seats.0.push(Seat {
-                    holder: Holder::Group,
-                    ..seat.clone()
-                });
-                continue;
-            }
-            let directory = seat.directory.create_child(name).map_err(|source| {
-                let path = seat.directory.path().join(name);
-                if source.kind() == std::io::ErrorKind::AlreadyExists {
-                    CgroupError::Exists { path }
-                } else {
-                    CgroupError::Io {
-                        deed: "make control group",
-                        path,
-                        source,
-                    }
-                }
-            })?;
-            let mut taken = seat.of_leaf(name, directory);
-            if taken.version == Version::V2 {
-                taken.controllers = v2::controllers_of(&taken.directory);
-            }
+            let taken = if seat.is_per_leaf() {
+                take_leaf_seat(seat, name)?
+            } else {
+                seat.lent()
+            };
             seats.0.push(taken);
         }
         Ok(())
@@ -166,10 +123,7 @@ impl Group {
         let mut seats = Seats::default();
         for seat in &self.seats.0 {
             if !seat.is_per_leaf() {
-                seats.0.push(Seat {
-                    holder: Holder::Group,
-                    ..seat.clone()
-                });
+                seats.0.push(seat.lent());
                 continue;
             }
             match seat.directory.child(name) {
@@ -192,7 +146,43 @@ impl Group {
     }
 }
 
+/// Makes the directory of a leaf in one hierarchy.
+pub(super) fn take_leaf_seat(seat: &Seat, name: &str) -> Result<Seat, CgroupError> {
+    let directory = seat.directory.create_child(name).map_err(|source| {
+        let path = seat.directory.path().join(name);
+        if source.kind() == std::io::ErrorKind::AlreadyExists {
+            CgroupError::Exists { path }
+        } else {
+            CgroupError::Io {
+                deed: "make control group",
+                path,
+                source,
+            }
+        }
+    })?;
+    let mut taken = seat.of_leaf(name, directory);
+    if taken.version == Version::V2 {
+        taken.controllers = v2::controllers_of(&taken.directory);
+    }
+    Ok(taken)
+}
+
 impl Leaf {
+    /// A leaf without limits of its own, in directories that are there.
+    pub(super) fn unlimited(name: &str, seats: Seats) -> Self {
+        let limits = LeafLimits {
+            memory_bytes: None,
+            pids: None,
+            oom: OomScope::OneProcess,
+        };
+        Self {
+            name: name.to_owned(),
+            report: report_of(&seats, &limits),
+            oom: set_oom_scope(&seats, limits.oom),
+            seats,
+        }
+    }
+
     /// The name it was made with.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -48,6 +48,14 @@ impl Seat {
         self.version == Version::V2 || self.controllers.iter().any(per_leaf)
     }
 
+    /// The same seat, for a leaf of its group that needs no directory of its own here.
+    pub(super) fn lent(&self) -> Self {
+        Self {
+            holder: Holder::Group,
+            ..self.clone()
+        }
+    }
+
     /// The seat of a leaf of this seat's group.
     pub(super) fn of_leaf(&self, name: &str, directory: Directory) -> Self {
         Self {

@@ -36,7 +36,8 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 pub fn send(channel: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    // The kernel does not take a message that promises some and has none.
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // Descriptors travel with at least one byte; which one means nothing.

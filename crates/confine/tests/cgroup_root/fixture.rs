@@ -75,6 +75,15 @@ impl Scratch {
         Self(Group::create(host, &unique(name), limits).unwrap())
     }
 
+    /// One with a single leaf, made in two steps.
+    pub(crate) fn with_leaf(host: &Host, name: &str, limits: &Limits) -> (Self, Leaf) {
+        let name = unique(name);
+        let begun = Group::begin(host, &name, limits, "all").unwrap();
+        assert_eq!(begun.birthplace().is_some(), host.unified().is_some());
+        let (group, leaf) = begun.finish().unwrap();
+        (Self(group), leaf)
+    }
+
     /// Ends the group as a sandbox ends, and looks for anything left of it.
     pub(crate) fn end(self) {
         let directories = self.0.directories();

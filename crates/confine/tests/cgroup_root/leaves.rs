@@ -141,8 +141,7 @@ fn an_only_leaf_needs_no_directory_of_the_first_generation_and_holds_all_the_sam
         pids: Some(2),
         ..NO_LIMITS
     };
-    let group = Scratch::new(&host, "only", &limits);
-    let leaf = group.only_leaf("all").unwrap();
+    let (group, leaf) = Scratch::with_leaf(&host, "only", &limits);
     let counters = group.limit_counters().unwrap();
     let own = |version| {
         let files = leaf.member_files().into_iter();

@@ -14,6 +14,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use zareba_confine::{
     Access, Confined, Entry, EntryKind, Hooks, Identity, LaunchError, MemoryCap, Network,
     Ownership, Permissions, Policy, Program, RestrictError, Root, SeccompProfile, Step,
+    cgroup::Entrance,
     drop_all_capabilities, launch,
     network::{Doorway, NetworkSockets},
 };
@@ -62,7 +63,8 @@ pub(crate) fn start(network: Network) -> Result<Sandbox, LaunchError> {
         &policy(network),
         program,
         &Hooks {
-            entrance: None,
+            birthplace: None,
+            groups: &|| Ok(Entrance::default()),
             confirm: &|_| Ok(()),
             restrict: &restrict,
         },

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use zareba_confine::{
     Access, Bounds, Confined, Entry, EntryKind, Hooks, Identity, LaunchError, Layer, Lower,
     MemoryCap, Network, Overlay, Ownership, Permissions, Policy, Program, ResourceLimits,
-    RestrictError, Root, SeccompProfile, Step, drop_all_capabilities, launch,
+    RestrictError, Root, SeccompProfile, Step, cgroup::Entrance, drop_all_capabilities, launch,
 };
 
 /// Nobody else's, and not one that real sandboxes get.
@@ -206,7 +206,8 @@ pub(crate) fn start(
         ],
     };
     let hooks = Hooks {
-        entrance: None,
+        birthplace: None,
+        groups: &|| Ok(Entrance::default()),
         confirm: &|_| Ok(()),
         restrict: &restrict,
     };

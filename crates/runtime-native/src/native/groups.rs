@@ -1,15 +1,18 @@
 //! The control groups of a sandbox: made with its limits, and removed when it is gone.
 
 use std::{
+    cell::OnceCell,
     fs,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
+    os::fd::BorrowedFd,
     path::Path,
     sync::OnceLock,
     time::Duration,
 };
 
-use zareba_confine::cgroup::{CgroupError, Demand, Group, Host, Leaf, Limits};
+use rustix::process::Pid;
+use zareba_confine::cgroup::{Begun, CgroupError, Demand, Entrance, Group, Host, Leaf, Limits};
 
 use super::{
     described::Description,
@@ -19,47 +22,106 @@ use super::{
 /// How long what is left of a sandbox may take to be gone.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// The control groups that hold the sandbox to its limits.
-pub(super) fn hold(supervision: &Supervision) -> Result<(Group, Leaf), SuperviseError> {
-    let group = make_group(supervision)?;
-    match group.only_leaf("all") {
-        Ok(leaf) => Ok((group, leaf)),
-        Err(error) => {
-            let _ = group.remove(END_WITHIN);
-            Err(error.into())
+/// What the control groups of a sandbox are made from.
+pub(super) struct Plan {
+    host: Host,
+    name: String,
+    limits: Limits,
+}
+
+impl Plan {
+    pub(super) fn of(supervision: &Supervision) -> Result<Self, SuperviseError> {
+        let Usage {
+            memory_bytes,
+            pids,
+            cpu_millis,
+            disk: _,
+        } = supervision.limits;
+        let limits = Limits {
+            memory_bytes: Some(memory_bytes),
+            pids: Some(pids),
+            cpu_millis: Some(cpu_millis),
+            io: Vec::new(),
+            // A user without delegated groups has the limits of each process only, and is told.
+            demand: if rustix::process::geteuid().is_root() {
+                Demand::Enforced
+            } else {
+                Demand::BestEffort
+            },
+        };
+        Ok(Self {
+            host: Host::detect()?,
+            name: group_name(&supervision.directory).preparing("its control group")?,
+            limits,
+        })
+    }
+
+    /// Makes as much as the sandbox needs to be born.
+    pub(super) fn begin(&self) -> Result<Groups<'_>, SuperviseError> {
+        let begun = Group::begin(&self.host, &self.name, &self.limits, "all");
+        let begun = begun.inspect_err(|_| self.let_go())?;
+        Ok(Groups {
+            begun,
+            made: OnceCell::new(),
+        })
+    }
+
+    /// Kills what is left in the sandbox's groups, however many there are, and removes them.
+    pub(super) fn let_go(&self) {
+        if let Ok(Some(group)) = Group::open(&self.host, &self.name) {
+            end(&group);
         }
     }
 }
 
-/// Kills what is left in them, and removes them.
-pub(super) fn let_go(group: &Group) {
+/// The control groups that hold a sandbox to its limits.
+pub(super) struct Groups<'a> {
+    begun: Begun<'a>,
+    made: OnceCell<Result<(Group, Leaf), CgroupError>>,
+}
+
+impl Groups<'_> {
+    pub(super) fn birthplace(&self) -> Option<BorrowedFd<'_>> {
+        self.begun.birthplace()
+    }
+
+    /// Makes what is missing, and opens the way in.
+    pub(super) fn make(&self) -> io::Result<Entrance> {
+        match self.made.get_or_init(|| self.begun.finish()) {
+            Ok((_, leaf)) => leaf.entrance().map_err(io::Error::other),
+            // It is told by whoever asks why.
+            Err(error) => Err(io::Error::other(error.to_string())),
+        }
+    }
+
+    /// Whether the process is in all of them.
+    pub(super) fn confirm(&self, pid: i32) -> io::Result<()> {
+        match (Pid::from_raw(pid), self.made.get()) {
+            (Some(pid), Some(Ok((_, leaf)))) => leaf.confirm(pid).map_err(io::Error::other),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// The group, when it was made.
+    pub(super) fn group(&self) -> Option<&Group> {
+        match self.made.get() {
+            Some(Ok((group, _))) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Why it was not, if it could not be.
+    pub(super) fn into_error(self) -> Option<CgroupError> {
+        self.made.into_inner()?.err()
+    }
+}
+
+/// Kills what is left in a group, and removes it.
+pub(super) fn end(group: &Group) {
     if group.is_available() {
         let _ = group.kill(END_WITHIN);
         let _ = group.remove(END_WITHIN);
     }
-}
-
-fn make_group(supervision: &Supervision) -> Result<Group, SuperviseError> {
-    let Usage {
-        memory_bytes,
-        pids,
-        cpu_millis,
-        disk: _,
-    } = supervision.limits;
-    let limits = Limits {
-        memory_bytes: Some(memory_bytes),
-        pids: Some(pids),
-        cpu_millis: Some(cpu_millis),
-        io: Vec::new(),
-        // A user without delegated groups has the limits of each process only, and is told.
-        demand: if rustix::process::geteuid().is_root() {
-            Demand::Enforced
-        } else {
-            Demand::BestEffort
-        },
-    };
-    let name = group_name(&supervision.directory).preparing("its control group")?;
-    Ok(Group::create(&Host::detect()?, &name, &limits)?)
 }
 
 /// Sandboxes of different state directories may have the same name, and names may hold what a

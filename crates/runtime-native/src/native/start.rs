@@ -10,19 +10,17 @@ use std::{
     path::PathBuf,
 };
 
-use rustix::{
-    fs::{MemfdFlags, memfd_create},
-    process::Pid,
-};
+use rustix::fs::{MemfdFlags, memfd_create};
 use zareba_confine::{
     Bounds, CompiledFilter, Confined, Hooks, LandlockReport, LaunchError, PathPolicy, Permissions,
-    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step, cgroup::Leaf,
+    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
     drop_all_capabilities, launch,
 };
 
 use super::{
     SuperviseError, Supervision,
     disk::DiskLimit,
+    groups::Groups,
     program::{Invocation, KeyPipe},
     supervise::Preparing as _,
     view::{HOME, View, WORKSPACE, WorkspaceMode},
@@ -33,7 +31,7 @@ pub(super) struct Start<'a> {
     pub(super) supervision: &'a Supervision,
     pub(super) view: &'a View,
     pub(super) policy: &'a Policy,
-    pub(super) leaf: &'a Leaf,
+    pub(super) groups: &'a Groups<'a>,
 }
 
 /// A sandbox whose executor waits for its key.
@@ -73,17 +71,13 @@ impl Start<'_> {
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
-        let entrance = self.leaf.entrance()?;
-        let confirm = |pid: i32| match Pid::from_raw(pid) {
-            Some(pid) => self.leaf.confirm(pid).map_err(io::Error::other),
-            None => Err(io::ErrorKind::InvalidInput.into()),
-        };
         let confined = launch(
             self.policy,
             program,
             &Hooks {
-                entrance: Some(&entrance),
-                confirm: &confirm,
+                birthplace: self.groups.birthplace(),
+                groups: &|| self.groups.make(),
+                confirm: &|pid| self.groups.confirm(pid),
                 restrict: &|| restriction.apply(),
             },
         )?;

@@ -10,14 +10,13 @@ use std::{
     net::IpAddr,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    thread,
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
     MemoryCap, Network, Policy, ReadBackError,
-    cgroup::{CgroupError, Group, Leaf},
+    cgroup::{CgroupError, Group},
     ignore_broken_pipes,
     network::{DNS_V4, DNS_V6},
     reset_signals,
@@ -30,7 +29,7 @@ use super::{
     described::Description,
     disk::{DiskLimit, DiskWatch},
     doorman::Doorman,
-    groups,
+    groups::{self, Groups},
     proxy::Proxy,
     start::{Start, Started},
     view::{self, Resolver, SystemMode, View, WorkspaceMode},
@@ -55,9 +54,6 @@ const SHM_CAP: MemoryCap = MemoryCap {
     bytes: 256 * 1024 * 1024,
     inodes: 10_000,
 };
-
-/// More than making control groups needs.
-const THREAD_STACK_BYTES: usize = 256 * 1024;
 
 /// Where the new root is put together: a directory that everyone can enter and that nothing
 /// inside comes from.
@@ -158,60 +154,42 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
     let identity = choose_identity(&view);
-    let (seen, held) = beside(
-        || look(&supervision, &view, identity),
-        || groups::hold(&supervision),
-    )?;
-    let (group, leaf) = held?;
-    let ended = seen.and_then(|seen| {
-        let policy = Policy {
-            hostname: "sandbox".to_owned(),
-            identity,
-            stage: PathBuf::from(STAGE),
-            root: seen.root,
-            entries: seen.entries,
-            tmp: TMP_CAP,
-            shm: SHM_CAP,
-            network: match &supervision.reachable {
-                Reachable::Nothing => Network::None,
-                Reachable::Listed(rules) => Network::Filtered {
-                    tcp_ports: rules.ports().into_iter().collect(),
-                },
-                Reachable::Everything => Network::Host,
+    let seen = look(&supervision, &view, identity)?;
+    let policy = Policy {
+        hostname: "sandbox".to_owned(),
+        identity,
+        stage: PathBuf::from(STAGE),
+        root: seen.root,
+        entries: seen.entries,
+        tmp: TMP_CAP,
+        shm: SHM_CAP,
+        network: match &supervision.reachable {
+            Reachable::Nothing => Network::None,
+            Reachable::Listed(rules) => Network::Filtered {
+                tcp_ports: rules.ports().into_iter().collect(),
             },
-        };
-        let walls = Walls {
-            view: &view,
-            policy: &policy,
-            group: &group,
-            leaf: &leaf,
-        };
-        let ended = run(&supervision, &walls, &requests);
-        drop(seen.lease);
-        ended
-    });
+            Reachable::Everything => Network::Host,
+        },
+    };
+    let plan = groups::Plan::of(&supervision)?;
+    let groups = plan.begin()?;
+    let walls = Walls {
+        view: &view,
+        policy: &policy,
+        groups: &groups,
+    };
+    let ended = run(&supervision, &walls, &requests);
+    drop(seen.lease);
     // Whatever happened, nothing of it stays.
     let _ = fs::remove_file(&supervision.socket);
-    groups::let_go(&group);
-    ended
-}
-
-/// Does two things at once: making directories and making control groups take as long as each
-/// other, and wait for different parts of the kernel. There is a single thread again afterwards.
-fn beside<A, B: Send>(
-    one: impl FnOnce() -> A,
-    other: impl FnOnce() -> B + Send,
-) -> Result<(A, B), SuperviseError> {
-    thread::scope(|scope| {
-        let other = thread::Builder::new()
-            .stack_size(THREAD_STACK_BYTES)
-            .spawn_scoped(scope, other)
-            .preparing("a thread")?;
-        let one = one();
-        let panicked = |_| io::Error::other("a thread has panicked");
-        let other = other.join().map_err(panicked);
-        Ok((one, other.preparing("the sandbox's control groups")?))
-    })
+    match groups.group() {
+        Some(group) => groups::end(group),
+        None => plan.let_go(),
+    }
+    match groups.into_error() {
+        Some(error) => Err(error.into()),
+        None => ended,
+    }
 }
 
 fn look(
@@ -252,8 +230,7 @@ fn find_view(supervision: &Supervision) -> Result<(View, Option<ImageLease>), Su
 struct Walls<'a> {
     view: &'a View,
     policy: &'a Policy,
-    group: &'a Group,
-    leaf: &'a Leaf,
+    groups: &'a Groups<'a>,
 }
 
 fn run(
@@ -261,7 +238,11 @@ fn run(
     walls: &Walls<'_>,
     requests: &EndRequests,
 ) -> Result<i32, SuperviseError> {
-    let Walls { policy, group, .. } = *walls;
+    let Walls {
+        view,
+        policy,
+        groups,
+    } = *walls;
     let disk = DiskWatch::begin(
         &supervision.directory,
         supervision.directory.join("layer"),
@@ -274,11 +255,15 @@ fn run(
         landlock,
     } = Start {
         supervision,
-        view: walls.view,
+        view,
         policy,
-        leaf: walls.leaf,
+        groups,
     }
     .start()?;
+    let made = groups.group().ok_or(io::ErrorKind::NotFound);
+    let group = made
+        .preparing("its control groups")
+        .inspect_err(|_| confined.end())?;
     let attended = attend(supervision, policy, &mut confined, group, &landlock);
     // Only now does the executor begin.
     let attended = attended.and_then(|attended| {
