@@ -8,7 +8,7 @@ mod swe_rex;
 use std::{env, path::PathBuf};
 
 pub(crate) use bubblewrap::bubblewrap;
-pub(crate) use camel::CamelWorkspace;
+pub(crate) use camel::{CamelWorkspace, ClientClass};
 pub(crate) use docker::DockerImage;
 pub(crate) use swe_rex::{Peer, swe_rex};
 

@@ -25,6 +25,9 @@ pub(crate) use subscriber::Subscriber;
 
 /// Clients that make and close sessions at the same time.
 const CLIENTS: usize = 8;
+/// Owners that the sessions are dealt out to: no single one may have so many open requests that
+/// there are none left for others.
+const OWNERS: usize = 8;
 
 /// A running server with sessions that are named by their numbers.
 #[derive(Debug)]
@@ -32,7 +35,8 @@ pub(crate) struct Server {
     // In this order: its files go when it is gone.
     process: Owned,
     address: SocketAddr,
-    key: String,
+    /// One of each owner.
+    keys: Vec<String>,
     /// How many sessions were asked for.
     asked: AtomicUsize,
     _state: TempDir,
@@ -68,14 +72,29 @@ impl Server {
             "the server does not start: {}",
             end_of(&log)
         );
-        let key = fs::read_to_string(state.path().join("admin.key"))?;
-        Ok(Self {
+        let admin = fs::read_to_string(state.path().join("admin.key"))?;
+        let mut server = Self {
             process,
             address,
-            key: key.trim_end().to_owned(),
+            keys: Vec::new(),
             asked: AtomicUsize::new(0),
             _state: state,
-        })
+        };
+        server.keys = server.make_keys(admin.trim_end())?;
+        Ok(server)
+    }
+
+    /// Makes a key for each owner, as whoever runs a server for several does.
+    fn make_keys(&self, admin: &str) -> anyhow::Result<Vec<String>> {
+        let mut connection = self.connect()?;
+        let key = |owner| {
+            let body = json!({ "owner": format!("owner{owner}"), "scope": "session" });
+            let request = self.request(admin, "POST", "/v1/keys", Some(&body));
+            let made = answered(&mut connection, &request)?;
+            let secret = made["secret"].as_str().context("a key has no secret")?;
+            Ok(secret.to_owned())
+        };
+        (0..OWNERS).map(key).collect()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -105,8 +124,8 @@ impl Server {
                 }
                 self.asked.fetch_max(number + 1, Ordering::Relaxed);
                 let body = json!({ "id": name(number), "setup": "nothing" });
-                self.ask(&mut connection, "POST", "/v1/sessions", Some(&body))?;
-                self.ask(&mut connection, "POST", &actions(number), Some(&run_true()))?;
+                self.ask(&mut connection, number, "POST", "/v1/sessions", Some(&body))?;
+                self.run_true(&mut connection, number)?;
             }
             Ok(())
         })
@@ -114,7 +133,8 @@ impl Server {
 
     /// A connection of its own that runs `true` in a session again and again.
     pub(crate) fn lane(&self, session: usize) -> anyhow::Result<HttpLane> {
-        let request = self.request("POST", &actions(session), Some(&run_true()));
+        let key = self.key(session);
+        let request = self.request(key, "POST", &actions(session), Some(&run_true()));
         let lane = HttpLane::open(&Address::Tcp(self.address), vec![request])?;
         Ok(lane.expecting("\"exit_code\":0"))
     }
@@ -130,8 +150,7 @@ impl Server {
                 let Some(place) = last.get(number) else {
                     return Ok(());
                 };
-                let seen =
-                    self.ask(&mut connection, "POST", &actions(number), Some(&run_true()))?;
+                let seen = self.run_true(&mut connection, number)?;
                 let id = seen["id"]
                     .as_u64()
                     .context("an observation has no number")?;
@@ -144,7 +163,8 @@ impl Server {
     /// Somebody who reads all events of a session as they come.
     pub(crate) fn subscribe(&self, session: usize) -> anyhow::Result<Subscriber> {
         let target = format!("/v1/sessions/{}/events/stream", name(session));
-        Subscriber::open(self.address, &self.request("GET", &target, None))
+        let request = self.request(self.key(session), "GET", &target, None);
+        Subscriber::open(self.address, &request)
     }
 
     /// Ends all sessions, with their sandboxes, also when some cannot be ended.
@@ -166,7 +186,7 @@ impl Server {
 
     fn close_session(&self, number: usize) -> anyhow::Result<()> {
         let target = format!("/v1/sessions/{}", name(number));
-        self.ask(&mut self.connect()?, "DELETE", &target, None)?;
+        self.ask(&mut self.connect()?, number, "DELETE", &target, None)?;
         Ok(())
     }
 
@@ -174,25 +194,36 @@ impl Server {
         Connection::open(&Address::Tcp(self.address)).context("cannot connect to the server")
     }
 
-    /// Sends a request that must be answered by 2xx.
+    fn run_true(&self, connection: &mut Connection, session: usize) -> anyhow::Result<Value> {
+        self.ask(
+            connection,
+            session,
+            "POST",
+            &actions(session),
+            Some(&run_true()),
+        )
+    }
+
+    /// The key of a session's owner.
+    fn key(&self, session: usize) -> &str {
+        &self.keys[session % self.keys.len()]
+    }
+
+    /// Sends a request about a session that must be answered by 2xx.
     fn ask(
         &self,
         connection: &mut Connection,
+        session: usize,
         method: &str,
         target: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
-        connection.send(&self.request(method, target, body))?;
-        let answer = connection.receive()?;
-        if !(200..300).contains(&answer.status) {
-            let said = String::from_utf8_lossy(answer.body);
-            bail!("{method} {target}: {} {said}", answer.status);
-        }
-        Ok(serde_json::from_slice(answer.body).unwrap_or_default())
+        let request = self.request(self.key(session), method, target, body);
+        answered(connection, &request).with_context(|| format!("{method} {target}"))
     }
 
-    fn request(&self, method: &str, target: &str, body: Option<&Value>) -> Vec<u8> {
-        let (host, key) = (self.address, &self.key);
+    fn request(&self, key: &str, method: &str, target: &str, body: Option<&Value>) -> Vec<u8> {
+        let host = self.address;
         let mut head = format!(
             "{method} {target} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n"
         );
@@ -213,6 +244,17 @@ impl Drop for Server {
         let _ = self.close_sessions();
         let _ = self.process.ask_to_end();
     }
+}
+
+/// Sends a request that must be answered by 2xx.
+fn answered(connection: &mut Connection, request: &[u8]) -> anyhow::Result<Value> {
+    connection.send(request)?;
+    let answer = connection.receive()?;
+    if !(200..300).contains(&answer.status) {
+        let said = String::from_utf8_lossy(answer.body);
+        bail!("{} {said}", answer.status);
+    }
+    Ok(serde_json::from_slice(answer.body).unwrap_or_default())
 }
 
 fn name(session: usize) -> String {

@@ -84,6 +84,18 @@ def a_failing_build_says_why(provider) -> None:
 
 
 @case
+def an_image_of_the_operator_stays_what_it_is(provider) -> None:
+    from openhands.core.exceptions import AgentRuntimeBuildError
+
+    try:
+        builder(provider).build(context(provider, f'FROM {BASE}\nRUN true\n'), [BASE])
+    except AgentRuntimeBuildError as error:
+        assert 'not built for you' in str(error), error
+    else:
+        raise AssertionError(f'{BASE} was replaced')
+
+
+@case
 def their_three_names_are_reused(provider) -> None:
     """Their own decision, with a build folder of ours in place of minutes of installation."""
     from openhands.runtime.utils import runtime_build

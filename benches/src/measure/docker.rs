@@ -10,7 +10,34 @@ use std::{env, path::PathBuf};
 
 use zareba_runtime_docker::{DockerRuntime, EngineAddress, EngineSources};
 
-use crate::{floors::BareEngine, peers::DockerImage, sandboxes::Sandboxes, setting::Setting};
+use crate::{
+    floors::BareEngine, lane::Plan, peers::DockerImage, sandboxes::Sandboxes, setting::Setting,
+    table::Row,
+};
+
+/// Containers take their time: so much more than other sandboxes.
+const PATIENCE: u32 = 10;
+
+/// Measures `what` with the Engine; where there is none, one row says why.
+fn with_engine(
+    setting: &Setting,
+    what: &str,
+    measure: impl FnOnce(&Engine) -> anyhow::Result<Vec<Row>>,
+) -> anyhow::Result<Vec<Row>> {
+    match Engine::find(setting) {
+        Ok(engine) => measure(&engine),
+        Err(why) => Ok(vec![Row::absent(format!("{what}, p50"), why)]),
+    }
+}
+
+/// How often whole containers are made.
+fn plan(setting: &Setting, runs: usize) -> Plan {
+    let plan = setting.effort.slow_plan(runs);
+    Plan {
+        budget: plan.budget * PATIENCE,
+        ..plan
+    }
+}
 
 /// The Engine that the docker command finds, and an image on it.
 struct Engine {

@@ -1,5 +1,8 @@
 //! Calls of tools through a registry: a function of Rust, and one of Python in a sandbox of the
-//! runtime `cli`, beside a bare interpreter that reads a line and writes one.
+//! runtime `cli`, beside a bare interpreter that reads a line and writes one. And commands through
+//! the package for Python.
+
+mod sdk;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -10,13 +13,9 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use zareba_runtime::Sandbox;
+use zareba_runtime::{Sandbox, SandboxPlace};
 use zareba_runtime_native::CliRuntime;
-use zareba_tools::{Arguments, Call, Place, PlaceError, PythonHost, PythonOptions, Registry};
-use zareba_wire::{
-    BoxFuture,
-    program::{ProgramConnection, ProgramRequest},
-};
+use zareba_tools::{Arguments, Call, PythonHost, PythonOptions, Registry};
 
 use crate::{
     lane::{Subject, side_by_side},
@@ -62,18 +61,20 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let row = |what: &str, value: Duration| {
         Row::new(format!("a tool call, {what}, p50"), Quantity::time(value))
     };
-    Ok(vec![
+    let mut rows = vec![
         row("Rust", rust.p50()).goal(Goal::AtMost(Quantity::milliseconds(0.3))),
         row("Python", python.p50())
             .beside(FLOOR, Quantity::time(floor.p50()))
             .goal(Goal::AtMost(Quantity::milliseconds(1.0))),
-    ])
+    ];
+    rows.extend(sdk::measure(setting)?);
+    Ok(rows)
 }
 
 async fn registry(sandbox: &Arc<dyn Sandbox>) -> anyhow::Result<Registry> {
     let module = sandbox.workspace().join("adding.py");
     std::fs::write(&module, "def add(a: int, b: int):\n    return a + b\n")?;
-    let place = Arc::new(InSandbox(Arc::clone(sandbox)));
+    let place = Arc::new(SandboxPlace(Arc::clone(sandbox)));
     let options = PythonOptions {
         python: PYTHON.to_owned(),
         ..PythonOptions::default()
@@ -83,23 +84,6 @@ async fn registry(sandbox: &Arc<dyn Sandbox>) -> anyhow::Result<Registry> {
     registry.add_all(host.tools())?;
     registry.add(add_in_rust()?)?;
     Ok(registry)
-}
-
-struct InSandbox(Arc<dyn Sandbox>);
-
-impl Place for InSandbox {
-    fn start(
-        &self,
-        request: ProgramRequest,
-    ) -> BoxFuture<'_, Result<ProgramConnection, PlaceError>> {
-        Box::pin(async move {
-            let started = self.0.start_program(request).await;
-            started.map_err(|error| PlaceError {
-                class: error.class(),
-                message: error.to_string(),
-            })
-        })
-    }
 }
 
 /// Calls one tool.

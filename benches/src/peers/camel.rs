@@ -1,5 +1,7 @@
 //! CAMEL's tool server and ours, started and ready to be asked.
 
+mod client;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -11,6 +13,8 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
+
+pub(crate) use client::ClientClass;
 
 use super::cache;
 use crate::{
@@ -65,7 +69,10 @@ impl CamelWorkspace {
         let mut command = Command::new(&program.binary);
         clean_environment(&mut command, &program.home);
         command
-            .args(["tools", "serve", "--output", "json", "--port", "0"])
+            // Theirs asks nobody who they are, so neither does ours.
+            .args([
+                "tools", "serve", "--open", "--output", "json", "--port", "0",
+            ])
             .arg("--workspace")
             .arg(&self.directory)
             .env(

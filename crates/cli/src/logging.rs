@@ -39,8 +39,10 @@ pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
         ));
         EnvFilter::new(UNASKED)
     });
-    let lines = lines_layer().with_writer(io::stderr).with_ansi(false);
     let is_json = environment.get("LOG_JSON").is_some_and(is_true);
+    let lines = lines_layer()
+        .with_writer(move || Errors { is_json })
+        .with_ansi(false);
     let lines = match (is_json, asked) {
         (true, _) => lines.json().flatten_event(true).boxed(),
         (false, Some(_)) => lines.boxed(),
@@ -56,6 +58,39 @@ pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
             .with(traces.layer())
             .try_init(),
     };
+}
+
+/// Standard error, for one event at a time.
+///
+/// What is logged may be a text of others, which must not reach the terminal nor end its line: it
+/// would look like another event. JSON has escapes of its own.
+struct Errors {
+    is_json: bool,
+}
+
+impl io::Write for Errors {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let mut stderr = io::stderr().lock();
+        if self.is_json {
+            stderr.write_all(event)?;
+        } else {
+            stderr.write_all(one_line(event).as_bytes())?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+fn one_line(event: &[u8]) -> String {
+    let event = String::from_utf8_lossy(event);
+    let (line, end) = match event.strip_suffix('\n') {
+        Some(line) => (line, "\n"),
+        None => (event.as_ref(), ""),
+    };
+    format!("{}{end}", say::printable_line(line))
 }
 
 /// A log line as a sentence to the user, who did not ask for a log: no time, no module.
@@ -111,6 +146,14 @@ fn is_true(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_is_one_line_that_no_terminal_obeys() {
+        let event = b"warning: a tool said: x\nerror: made up\x1b[2J \xff\n";
+        let expected = "warning: a tool said: x\\nerror: made up\\u{1b}[2J \u{fffd}\n";
+        assert_eq!(one_line(event), expected);
+        assert_eq!(one_line(b"no end"), "no end");
+    }
 
     fn check(pairs: &[(&str, &str)], expected: Option<&str>) {
         let environment = Environment::from_pairs(pairs.iter().copied());

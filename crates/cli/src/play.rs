@@ -1,6 +1,7 @@
 //! Actions and observations as a person reads them.
 //!
-//! Everything is readable without colour; a terminal that can show colours gets some.
+//! Everything is readable without colour; a terminal that can show colours gets some, and obeys
+//! nothing but those: what actions and observations hold was written by others.
 
 mod heading;
 mod style;
@@ -10,6 +11,8 @@ use std::{fmt::Write as _, time::Duration};
 use zareba_protocol::{
     ActionEvent, CommandMetadata, Observation, ObservationEvent, ObservationKind,
 };
+
+use crate::say::printable;
 
 pub(crate) use style::Style;
 
@@ -35,16 +38,16 @@ impl Play {
 
     /// A remark between actions.
     pub(crate) fn remark(self, text: &str) -> String {
-        format!("\n{}\n", self.style.strong(text))
+        format!("\n{}\n", self.style.strong(&printable(text)))
     }
 
     /// What is asked for.
     pub(crate) fn action(self, event: &ActionEvent) -> String {
         let mut lines = heading::of(event);
         let first = lines.remove(0);
-        let mut text = format!("{} {}\n", self.style.accent("▶"), first);
+        let mut text = format!("{} {}\n", self.style.accent("▶"), printable(&first));
         for line in lines {
-            let _ = writeln!(text, "  {line}");
+            let _ = writeln!(text, "  {}", printable(&line));
         }
         text
     }
@@ -54,7 +57,7 @@ impl Play {
         let observation = &event.observation;
         let mut text = String::new();
         for line in body(observation).lines() {
-            let _ = writeln!(text, "  {}", self.body_line(observation, line));
+            let _ = writeln!(text, "  {}", self.body_line(observation, &printable(line)));
         }
         let (end, words) = end(observation);
         let mark = match end {

@@ -1,11 +1,18 @@
 //! Rows of text in columns, and the numbers that stand in them.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-/// Puts rows below their headings. The last column is as wide as it likes.
+use crate::say::printable_line;
+
+/// Puts rows below their headings. The last column is as wide as it likes. Cells may hold what
+/// others wrote: each stays one cell of one line.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
+    let rows: Vec<[Cow<'_, str>; N]> = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| printable_line(cell)))
+        .collect();
     let mut widths = headings.map(str::len);
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -17,7 +24,7 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -
             .collect();
         format!("{}\n", padded.join("  ").trim_end())
     };
-    let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
+    let rows = rows.iter().map(|row| row.each_ref().map(AsRef::as_ref));
     std::iter::once(headings).chain(rows).map(line).collect()
 }
 
@@ -57,6 +64,14 @@ mod tests {
             ["wider".to_owned(), String::new()],
         ];
         assert_eq!(table(["A", "B"], &rows), "A      B\né      long\nwider\n");
+    }
+
+    #[test]
+    fn a_cell_stays_a_cell_whatever_is_in_it() {
+        let rows = [["a\nFAKE  row\u{1b}[2J".to_owned(), "b".to_owned()]];
+        let shown = table(["NAME", "ID"], &rows);
+        let expected = "NAME                   ID\na\\nFAKE  row\\u{1b}[2J  b\n";
+        assert_eq!(shown, expected);
     }
 
     #[test]

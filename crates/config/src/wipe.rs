@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Variables whose values are keys to ourselves.
-const KEYS: [&str; 2] = ["SESSION_API_KEY", "ZAREBA_API_KEY"];
+const KEYS: [&str; 3] = ["SESSION_API_KEY", "ZAREBA_API_KEY", "ZAREBA_MCP_TOKEN"];
 
 /// Overwrites the values of our own keys in this process's environment block.
 ///

@@ -22,6 +22,7 @@ mod settings;
 mod start;
 mod table;
 mod unfold;
+mod user;
 
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ mod http;
 mod listing;
 mod pins;
 mod program;
+mod restrained;
 mod server;
 mod servers;
 mod spec;

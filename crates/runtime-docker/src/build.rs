@@ -8,9 +8,12 @@
 mod archive;
 mod call;
 mod context;
+mod customer;
 mod dockerfile;
 mod error;
 mod ignore;
+mod line;
+mod make;
 mod order;
 mod pack;
 mod progress;
@@ -18,11 +21,9 @@ mod recipe;
 mod request;
 mod sent;
 mod trace;
+mod transport;
 
-use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -41,9 +42,12 @@ pub use pack::ContextLimits;
 pub use progress::{BuildEvent, BuildListener, StepState, as_statuses};
 pub use recipe::{BuiltFrom, Recipe, RecipeFiles, RecipeNames};
 
+pub(crate) use line::Line;
+
 use call::EngineHttp;
+use customer::Customer;
 use dockerfile::{Needs, is_image_name};
-use pack::Packer;
+use line::Turn;
 use request::Request;
 use sent::{Context, blocking};
 
@@ -54,18 +58,41 @@ const NAMES_MAX: usize = 16;
 /// for the names of what is built and for what it builds on, `pull` says whether missing images
 /// are fetched, and steps reach what `network` says.
 ///
+/// Builds for clients wait in line, one at a time for each of them, and a client may only give
+/// names that nobody has or that it has given before.
+///
 /// Dropping the future of a build ends the build.
 #[derive(Clone, Debug)]
 pub struct ImageBuilder {
     shared: Arc<Shared>,
+    customer: Customer,
     /// Made when it is needed for the first time.
     http: Arc<OnceLock<EngineHttp>>,
 }
 
 impl ImageBuilder {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let http = Arc::default();
-        Self { shared, http }
+        Self {
+            shared,
+            customer: Customer::Client(String::new()),
+            http: Arc::default(),
+        }
+    }
+
+    /// The same for whoever runs this, who may give any name and never waits.
+    pub fn for_operator(&self) -> Self {
+        Self {
+            customer: Customer::Operator,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a client, by a name that no other one has.
+    pub fn on_behalf_of(&self, client: &str) -> Self {
+        Self {
+            customer: Customer::Client(client.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// Builds an image from a Dockerfile.
@@ -79,6 +106,8 @@ impl ImageBuilder {
         listener: &BuildListener,
     ) -> Result<BuiltImage, BuildError> {
         self.check_names(&order.names)?;
+        let _turn = self.turn(&order.names).await?;
+        self.check_owned(&order.names).await?;
         let directory = self.shared.directory.clone();
         let (source, limits) = (order.source, order.manner.limits);
         let context = blocking(move || Context::pack(source, &directory, limits)).await?;
@@ -92,50 +121,6 @@ impl ImageBuilder {
             manner: order.manner,
         };
         self.send(request, context, BuiltFrom::Base, listener).await
-    }
-
-    /// Makes an image of a recipe, or finds the one that was made of it before.
-    ///
-    /// # Errors
-    /// As with [`build`](Self::build).
-    pub async fn make(
-        &self,
-        recipe: &Recipe,
-        platform: Option<String>,
-        manner: BuildManner,
-        listener: &BuildListener,
-    ) -> Result<BuiltImage, BuildError> {
-        recipe.check()?;
-        let packer = self.pack_files(recipe, manner.limits).await?;
-        let names = recipe.names(platform.as_deref(), &packer.hash_so_far());
-        let from = match manner.reuse {
-            Reuse::Nothing => BuiltFrom::Base,
-            Reuse::Everything => {
-                self.beginning(&names, platform.as_deref(), listener)
-                    .await?
-            }
-        };
-        if from == BuiltFrom::Nothing {
-            let image = names.source.clone();
-            listener(&BuildEvent::Reusing { image });
-            return self.built(vec![names.source], from, 0).await;
-        }
-        let text = recipe.dockerfile(from, &names);
-        let mut new_names = vec![names.source, names.lock];
-        // Only from the base: otherwise each build would lie on top of the one before it.
-        new_names.extend((from == BuiltFrom::Base).then_some(names.versioned));
-        self.check_names(&new_names)?;
-        let needs = Needs::of(&text, &[]);
-        self.check_needs(&needs, platform.as_deref(), listener)
-            .await?;
-        let context = blocking(move || Context::of_recipe(packer, text)).await?;
-        let request = Request {
-            names: new_names,
-            platform,
-            arguments: Vec::new(),
-            manner,
-        };
-        self.send(request, context, from, listener).await
     }
 
     /// A file without a name for a context that arrives from elsewhere, where there is room for it.
@@ -153,11 +138,7 @@ impl ImageBuilder {
     pub async fn find(&self, image: &str) -> Result<Option<ImageSummary>, BuildError> {
         check_name(image)?;
         self.check_allowed(image)?;
-        let deed = format!("inspect the image `{image}`");
-        let found = self
-            .http()?
-            .get(&deed, &format!("/images/{image}/json"))
-            .await?;
+        let found = self.look_up(image).await?;
         let text = |found: &Value, key| found[key].as_str().unwrap_or_default().to_owned();
         Ok(found.map(|found| ImageSummary {
             id: text(&found, "Id"),
@@ -217,29 +198,6 @@ impl ImageBuilder {
         Ok(self.http.get_or_init(|| http).clone())
     }
 
-    /// The best of the three that is there, or that its registry has.
-    async fn beginning(
-        &self,
-        names: &RecipeNames,
-        platform: Option<&str>,
-        listener: &BuildListener,
-    ) -> Result<BuiltFrom, BuildError> {
-        if self.find(&names.source).await?.is_some() {
-            return Ok(BuiltFrom::Nothing);
-        }
-        for (name, from) in [
-            (&names.lock, BuiltFrom::Lock),
-            (&names.versioned, BuiltFrom::Versioned),
-        ] {
-            if self.find(name).await?.is_some()
-                || self.fetch_if_there(name, platform, listener).await?
-            {
-                return Ok(from);
-            }
-        }
-        Ok(BuiltFrom::Base)
-    }
-
     /// A registry that cannot be asked has nothing for us: the image is then built.
     async fn fetch_if_there(
         &self,
@@ -288,6 +246,36 @@ impl ImageBuilder {
         Ok(())
     }
 
+    /// A place in the line, which the operator does not need.
+    async fn turn(&self, names: &[String]) -> Result<Option<Turn>, BuildError> {
+        match &self.customer {
+            Customer::Operator => Ok(None),
+            Customer::Client(client) => self.shared.builds.turn(client, names).await.map(Some),
+        }
+    }
+
+    /// Names of others stay theirs.
+    async fn check_owned(&self, names: &[String]) -> Result<(), BuildError> {
+        if self.customer == Customer::Operator {
+            return Ok(());
+        }
+        for name in names {
+            let found = self.look_up(name).await?;
+            if !self.customer.may_give(&self.shared, name, found.as_ref()) {
+                let image = name.clone();
+                return Err(BuildError::NotYours { image });
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the Engine knows of an image.
+    async fn look_up(&self, image: &str) -> Result<Option<Value>, BuildError> {
+        let deed = format!("inspect the image `{image}`");
+        let path = format!("/images/{image}/json");
+        self.http()?.get(&deed, &path).await
+    }
+
     fn check_allowed(&self, image: &str) -> Result<(), BuildError> {
         let patterns = self.shared.options.allowed.images.as_ref();
         let fits = |patterns: &Vec<String>| patterns.iter().any(|it| matches(it, image));
@@ -332,23 +320,6 @@ impl ImageBuilder {
         Ok(())
     }
 
-    async fn pack_files(
-        &self,
-        recipe: &Recipe,
-        limits: ContextLimits,
-    ) -> Result<Packer, BuildError> {
-        let directory = self.shared.directory.clone();
-        let files = recipe.files.as_ref().map(|files| files.directory.clone());
-        blocking(move || {
-            let mut packer = Packer::new(&directory, limits)?;
-            if let Some(files) = files {
-                context::pack(&files, None, Path::new(recipe::FILES), &mut packer)?;
-            }
-            Ok(packer)
-        })
-        .await
-    }
-
     async fn send(
         &self,
         request: Request,
@@ -356,7 +327,9 @@ impl ImageBuilder {
         from: BuiltFrom,
         listener: &BuildListener,
     ) -> Result<BuiltImage, BuildError> {
-        let query = request.query(&self.shared, &context.dockerfile).await?;
+        let mut query = request.query(&self.shared, &context.dockerfile).await?;
+        let labels = self.customer.labels(&self.shared, &request.names);
+        query.extend(labels.map(|labels| ("labels", labels.to_string())));
         let http = self.http()?;
         let packed = (context.packed.file, context.packed.length);
         let building = http.build(&query, packed, listener);

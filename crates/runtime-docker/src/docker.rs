@@ -16,6 +16,7 @@ use zareba_wire::BoxFuture;
 
 use crate::{
     DockerOptions, EngineReport, ExitReason, ImageBuilder, LogQuery, Logs, Measured,
+    build::Line,
     directory::instance,
     ending::Condition,
     engine::Engine,
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     /// What our program is, and the volume of the Engine that has it, where it had to be sent.
     pub(crate) digest: OnceCell<String>,
     pub(crate) delivered: OnceLock<String>,
+    /// Builds for clients.
+    pub(crate) builds: Line,
     engine: OnceCell<Engine>,
     watcher: OnceLock<Watcher>,
 }
@@ -70,6 +73,7 @@ impl DockerRuntime {
             owner,
             digest: OnceCell::new(),
             delivered: OnceLock::new(),
+            builds: Line::default(),
             engine: OnceCell::new(),
             watcher: OnceLock::new(),
         });
@@ -172,7 +176,8 @@ impl DockerRuntime {
         openhands::make_image(&self.shared, base, tag).await
     }
 
-    /// Builds images on the same Engine, within the same options.
+    /// Builds images on the same Engine, within the same options, for somebody who shares it
+    /// with others; [`ImageBuilder::for_operator`] is for whoever runs this.
     pub fn image_builder(&self) -> ImageBuilder {
         ImageBuilder::new(Arc::clone(&self.shared))
     }

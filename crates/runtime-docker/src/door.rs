@@ -20,6 +20,7 @@ use std::{
 };
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
+use tokio::net::UnixStream;
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
 use crate::{EnginePlace, engine::Engine, plan::Identity, relay::Relay};
@@ -49,13 +50,13 @@ pub(crate) struct SharedDoor {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     client: ExecutorClient,
-    _way: Arc<Way>,
+    way: Arc<Way>,
 }
 
 /// What keeps the way open.
 #[derive(Debug)]
 enum Way {
-    Socket { _handle: OwnedFd },
+    Socket { handle: OwnedFd },
     Relay { _relay: Relay },
 }
 
@@ -185,9 +186,8 @@ impl SharedDoor {
         if kind != Ok(FileType::Socket) {
             return Err(DoorError::NotASocket { path: path() });
         }
-        // The kernel follows this to the inode that was opened, and to nothing else.
-        let handle = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
-        Link::new(handle, key, Way::Socket { _handle: socket })
+        let path = reached_by(&socket);
+        Link::new(path, key, Way::Socket { handle: socket })
     }
 
     fn hand_to(&self, user: Identity, mode: u32) -> io::Result<()> {
@@ -195,8 +195,7 @@ impl SharedDoor {
             return Ok(());
         }
         // By the handle: the name could be somebody else's by now.
-        let handle = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
-        let directory = File::open(handle)?;
+        let directory = File::open(reached_by(&self.directory))?;
         directory.set_permissions(Permissions::from_mode(mode))?;
         fchown(&directory, Some(user.uid), Some(user.gid))
     }
@@ -207,13 +206,27 @@ impl Link {
         let key = SessionKey::new(key).map_err(|_| DoorError::Key)?;
         Ok(Self {
             client: ExecutorClient::new(Endpoint::Unix(socket), Some(key)),
-            _way: Arc::new(way),
+            way: Arc::new(way),
         })
     }
 
     pub(crate) fn client(&self) -> &ExecutorClient {
         &self.client
     }
+
+    /// Whether an executor is still behind it. On this machine the kernel knows whether somebody
+    /// listens, and answers in the place of an executor that would have to be woken for it.
+    pub(crate) async fn is_alive(&self) -> bool {
+        match &*self.way {
+            Way::Socket { handle } => UnixStream::connect(reached_by(handle)).await.is_ok(),
+            Way::Relay { .. } => self.client.alive().await.is_ok(),
+        }
+    }
+}
+
+/// The kernel follows this to what was opened, and to nothing else.
+fn reached_by(handle: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
 #[cfg(test)]
@@ -269,5 +282,15 @@ mod tests {
         assert!(asked.await.unwrap().is_err(), "nobody answered");
         let nobody = second.accept().map(drop).map_err(|error| error.kind());
         assert_eq!(nobody, Err(io::ErrorKind::WouldBlock));
+    }
+    #[tokio::test]
+    async fn an_executor_that_has_ended_is_not_taken_for_alive() {
+        let place = tempfile::tempdir().unwrap();
+        let doorway = doorway(place.path());
+        let listener = UnixListener::bind(doorway.path.join(SOCKET)).unwrap();
+        let link = doorway.open(KEY).unwrap();
+        assert!(link.is_alive().await);
+        drop(listener);
+        assert!(!link.is_alive().await);
     }
 }

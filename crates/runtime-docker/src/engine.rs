@@ -10,5 +10,6 @@ mod error;
 mod ssh;
 
 pub use address::{AddressError, EngineAddress, EnginePlace, EngineSources, SshHost, TlsFiles};
-pub(crate) use calls::{Attached, Engine, ImageFound};
+pub(crate) use calls::{Attached, Engine, EngineKind, ImageFound};
 pub use error::{EngineError, EngineFault};
+pub(crate) use ssh::{ENGINE as SSH_ENGINE, SentBody, SshHttp};

@@ -8,11 +8,12 @@ use std::{
 
 use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSummaryStateEnum};
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, life};
+use zareba_runtime::{
+    RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, directory::Claim, life,
+};
 
 use crate::{
     EngineError, EnginePlace, Lifetime, delivery,
-    directory::RunDirectory,
     docker::{NAME, Shared},
     door::{Doorway, Link},
     ending::Condition,
@@ -39,7 +40,7 @@ pub(crate) async fn find(
         sandbox: sandbox.clone(),
         source,
     };
-    let directory = RunDirectory::of_another(&shared.directory, &sandbox);
+    let directory = Claim::of_another(&shared.directory, &sandbox);
     let doorway = Doorway::find(record.place, directory.path()).map_err(cannot_start)?;
     let fate = Arc::<Fate>::default();
     let condition = Condition::of(Some(&container));
@@ -107,7 +108,7 @@ pub(crate) async fn look_up(
     let missing = || RuntimeError::NotFound {
         sandbox: sandbox.clone(),
     };
-    let directory = RunDirectory::of_another(&shared.directory, sandbox);
+    let directory = Claim::of_another(&shared.directory, sandbox);
     let record = Record::read(directory.path()).ok_or_else(missing)?;
     let engine = shared.engine().await?;
     let found = engine.find(&record.container).await.map_err(cannot_start)?;
@@ -172,7 +173,7 @@ pub(crate) async fn stop(shared: &Shared, sandbox: &SandboxId) -> Result<(), Run
 
 /// Ends a sandbox, whether or not it answers, and removes what is left of it.
 pub(crate) async fn destroy(shared: &Shared, sandbox: SandboxId) -> Result<(), RuntimeError> {
-    let directory = RunDirectory::of_another(&shared.directory, &sandbox);
+    let directory = Claim::of_another(&shared.directory, &sandbox);
     let has_directory = directory.path().is_dir();
     let engine = shared.engine().await?;
     let overlays = shared.options.overlays.clone();
@@ -238,7 +239,7 @@ pub(crate) async fn reap(shared: &Shared) -> Result<usize, RuntimeError> {
 /// The same for sandboxes that have a directory, which is all that a killed process leaves. The
 /// Engine is not asked when there is none.
 pub(crate) async fn sweep(shared: &Shared) -> Result<usize, RuntimeError> {
-    let abandoned = RunDirectory::abandoned(&shared.directory).map_err(cannot_start)?;
+    let abandoned = Claim::abandoned(&shared.directory).map_err(cannot_start)?;
     if abandoned.is_empty() {
         return Ok(0);
     }
@@ -279,7 +280,7 @@ async fn reap_without_directory(shared: &Shared, engine: &Engine) -> Result<usiz
 }
 
 /// Whether a sandbox without an owner is to go on.
-async fn is_wanted(engine: &Engine, directory: &RunDirectory) -> Result<bool, EngineError> {
+async fn is_wanted(engine: &Engine, directory: &Claim) -> Result<bool, EngineError> {
     let Some(record) = Record::read(directory.path()) else {
         return Ok(false);
     };

@@ -45,6 +45,8 @@ pub(crate) enum HoldError {
         target: PathBuf,
         source_path: PathBuf,
     },
+    #[error("the kernel cannot be asked what holds the container, and Podman does not tell; {0}")]
+    Unseen(&'static str),
 }
 
 /// Reads it; `None` when the process is not one of this machine.

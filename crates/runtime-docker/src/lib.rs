@@ -29,6 +29,7 @@ mod warm;
 mod extra;
 mod image;
 mod plan;
+mod podman;
 mod ports;
 mod program;
 mod readback;

@@ -12,19 +12,24 @@ use std::{
 
 use bollard::models::{NetworkCreateRequest, VolumeCreateRequest};
 use zareba_protocol::RuntimeStatus;
-use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Statuses, life};
+use zareba_runtime::{
+    RuntimeError, SandboxId, SandboxSpec, Statuses,
+    directory::{Claim, DirectoryError},
+    life,
+};
 
 use crate::{
     EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, Reach,
     delivery::{Delivered, deliver},
-    directory::{DirectoryError, PORTS, RunDirectory},
+    directory::PORTS,
     docker::{NAME, Shared},
     door::Doorway,
-    engine::{Engine, ImageFound},
+    engine::{Engine, EngineKind, ImageFound},
     image,
     keep::{Charge, Fate, keep},
     kernel::Wanted,
     plan::{MountedSource, Plan, container_name, invalid, own_network},
+    podman,
     ports::{self, PortError},
     program::StaticProgram,
     readback::{self, Mismatch},
@@ -73,6 +78,8 @@ enum AttemptError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
+    #[error("cannot keep the filter of system calls in a file for Podman")]
+    Filter(#[from] std::io::Error),
 }
 
 impl From<EngineError> for AttemptError {
@@ -106,6 +113,9 @@ pub(crate) async fn make(
     statuses.change(RuntimeStatus::StartingRuntime, "Starting runtime...");
     let program = StaticProgram::check(&options.program).map_err(cannot_start)?;
     let engine = shared.engine().await?;
+    if engine.kind() == EngineKind::Podman && options.place == EnginePlace::Elsewhere {
+        return Err(invalid(podman::ELSEWHERE));
+    }
     let tell = |step: &str| statuses.change(RuntimeStatus::BuildingRuntime, step);
     let image = image::find(&engine, options, &program, &plan.image, tell).await?;
     let mut remains = Remains {
@@ -155,7 +165,7 @@ fn own(
         lifetime: made.lifetime,
         image: made.plan.image,
         created: SystemTime::now(),
-        relaxed: made.plan.relaxed,
+        relaxed: [made.plan.relaxed, made.awake.loose].concat(),
         place: options.place,
     };
     let written = record.write(made.remains.directory.path());
@@ -327,7 +337,7 @@ impl Making<'_> {
                 door: &door,
             },
         };
-        let body = request(&Order {
+        let mut body = request(&Order {
             options,
             plan: self.plan,
             image: self.image,
@@ -336,10 +346,14 @@ impl Making<'_> {
             overlays: &self.overlays,
             owner: &self.shared.owner,
         })?;
+        let kind = remains.engine.kind();
+        if kind == EngineKind::Podman {
+            podman::adapt(&mut body, &self.shared.directory)?;
+        }
         let id = self.create(&remains.engine, body.clone()).await?;
         remains.container = Some(id.clone());
         let seen = remains.engine.inspect(&id).await?;
-        readback::compare(&body, &self.image.id, &seen)?;
+        readback::compare(&body, &self.image.id, &seen, kind)?;
         let status = RuntimeStatus::RuntimeStarted;
         self.statuses.change(status, "Runtime started.");
         let awake = wake(Wake {
@@ -419,8 +433,8 @@ impl Making<'_> {
     }
 }
 
-fn make_directory(shared: &Shared, id: &SandboxId) -> Result<RunDirectory, RuntimeError> {
-    match RunDirectory::create(&shared.directory, id) {
+fn make_directory(shared: &Shared, id: &SandboxId) -> Result<Claim, RuntimeError> {
+    match Claim::create(&shared.directory, id) {
         Err(DirectoryError::Exists) => Err(invalid(format!(
             "there is a sandbox `{id}` already; remove it or choose another name"
         ))),

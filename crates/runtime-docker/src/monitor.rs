@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use zareba_runtime::{RuntimeError, SandboxId};
 
 use crate::{
-    EngineError, EnginePlace, docker::Shared, ending::Condition, found::look_up,
-    make::cannot_start, sandbox::Parts,
+    EngineError, EnginePlace, docker::Shared, ending::Condition, engine::EngineKind,
+    found::look_up, make::cannot_start, podman, sandbox::Parts,
 };
 
 /// The oldest interface that has all that is asked for (Docker 20.10).
@@ -252,10 +252,10 @@ pub(crate) async fn probe(shared: &Shared) -> Result<EngineReport, RuntimeError>
         version_of(&api) >= API_MIN,
         format!("its interface {api} is older than {major}.{minor}; update the Engine"),
     );
+    let is_elsewhere = shared.options.place == EnginePlace::Elsewhere;
     require(
-        !engine.is_podman().await.map_err(cannot_start)?,
-        "it is Podman, which does not take our filter of system calls; use a Docker Engine"
-            .to_owned(),
+        !(engine.kind() == EngineKind::Podman && is_elsewhere),
+        podman::ELSEWHERE.to_owned(),
     );
     let is = |flag: Option<bool>| flag.unwrap_or(false);
     require(is(info.memory_limit), "it cannot limit memory".to_owned());

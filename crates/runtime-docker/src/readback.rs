@@ -7,6 +7,8 @@
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
 use serde_json::Value;
 
+use crate::{engine::EngineKind, podman};
+
 /// The longest list that is worth reading in an error.
 const SHOWN_MAX: usize = 5;
 
@@ -22,9 +24,14 @@ pub(crate) fn compare(
     sent: &ContainerCreateBody,
     image: &str,
     seen: &ContainerInspectResponse,
+    kind: EngineKind,
 ) -> Result<(), Mismatch> {
     let mut differences = Vec::new();
-    let host = (json(&sent.host_config), json(&seen.host_config));
+    let mut host = (json(&sent.host_config), json(&seen.host_config));
+    if kind == EngineKind::Podman {
+        differences.extend(podman::compare_mounts(sent, seen));
+        podman::translate(&mut host.0, &mut host.1);
+    }
     differ("HostConfig", &host.0, &host.1, &mut differences);
     let seen_config = json(&seen.config);
     let fields = [

@@ -3,21 +3,18 @@
 //! It holds the key that opens the executor, and only its user can read it.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
+use zareba_runtime::notes::{self, milliseconds};
 
 use crate::{EnginePlace, Lifetime};
 
 const NAME: &str = "sandbox.json";
 const VERSION: u64 = 1;
-/// A record is far smaller; whatever is larger is none.
-const BYTES_MAX: u64 = 64 * 1024;
 
 /// A sandbox in a container.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,13 +35,22 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Writes it beside and moves it over, so that a reader finds the whole of one.
+    /// A reader finds this one or the one before it.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        notes::write(directory, NAME, &self.document())
+    }
+
+    /// The same for a sandbox that nobody knows of yet, without waiting for the disk.
+    pub(crate) fn replace(&self, directory: &Path) -> io::Result<()> {
+        notes::replace(directory, NAME, &self.document())
+    }
+
+    fn document(&self) -> Value {
         let (kept_alive, idle_timeout) = match self.lifetime {
             Lifetime::WithUs => (false, None),
             Lifetime::KeptAlive { idle_timeout } => (true, idle_timeout),
         };
-        let document = json!({
+        json!({
             "version": VERSION,
             "container": self.container,
             "key": self.key,
@@ -53,26 +59,15 @@ impl Record {
             "kept_alive": kept_alive,
             "idle_timeout_ms": idle_timeout.map(milliseconds),
             "image": self.image,
-            "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
+            "created_ms": notes::since_epoch(self.created),
             "relaxed": self.relaxed,
             "elsewhere": self.place == EnginePlace::Elsewhere,
-        });
-        let draft = directory.join(format!("{NAME}.{:08x}", rand::random::<u32>()));
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(document.to_string().as_bytes())?;
-        fs::rename(draft, directory.join(NAME))
+        })
     }
 
     /// None when there is none, or none that this version can read.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        let mut content = Vec::new();
-        let file = File::open(directory.join(NAME)).ok()?;
-        file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
-        Self::parse(&serde_json::from_slice(&content).ok()?)
+        Self::parse(&notes::read(directory, NAME)?)
     }
 
     fn parse(document: &Value) -> Option<Self> {
@@ -116,13 +111,9 @@ impl std::fmt::Debug for Record {
     }
 }
 
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
 

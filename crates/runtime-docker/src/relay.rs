@@ -4,8 +4,8 @@
 //! No port is open for it anywhere, and it is as safe as the connection to the Engine is. Our
 //! client meets an ordinary Unix socket in the sandbox's private directory; each connection to it
 //! becomes a program inside (`zareba dial`) that connects to the executor's socket there. That
-//! program runs as the agent's user and can be killed by it, which breaks the connection and
-//! nothing else; it cannot be looked into.
+//! program runs as the agent's user and can be killed or stopped by it, which costs the connection
+//! and nothing else: one that takes nothing any more is given up. It cannot be looked into.
 
 use std::{
     fs, io,
@@ -20,8 +20,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpListener, TcpStream, UnixListener},
+    sync::watch,
     task::{JoinHandle, JoinSet},
 };
 
@@ -41,8 +42,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a program inside may take to be connected.
 const DIAL_MAX: Duration = Duration::from_secs(30);
 
+/// How patient we are with it.
+const PATIENCE: Patience = Patience {
+    taking: Duration::from_secs(30),
+    silence: Duration::from_secs(60),
+};
+
+/// How long a program inside may do nothing. It may be silent for as long as it likes while our
+/// end has not said all: some answers take hours.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Until it takes what was sent to it.
+    taking: Duration,
+    /// Until it says something, once our end has said all.
+    silence: Duration,
+}
+
 /// What it says then.
 const GREETING: &[u8] = b"connected\n";
+
+/// What is passed on at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// What it says instead is an error in one line.
 const COMPLAINTS_BYTES_MAX: usize = 4096;
@@ -134,7 +154,7 @@ pub(crate) async fn connect(engine: Engine, container: String, port: u16) -> io:
     inner.set_nodelay(true)?;
     let dialed = dial(&engine, &container, Target::Port(port)).await;
     let dialed = dialed.map_err(io::Error::other)?;
-    tokio::spawn(join(dialed, inner));
+    tokio::spawn(join(dialed, inner, PATIENCE));
     Ok(calling)
 }
 
@@ -145,7 +165,7 @@ async fn pass(
     stream: impl AsyncRead + AsyncWrite + Send,
 ) {
     match dial(engine, container, target).await {
-        Ok(dialed) => join(dialed, stream).await,
+        Ok(dialed) => join(dialed, stream, PATIENCE).await,
         Err(error) => tracing::warn!(%error, container, "cannot reach an executor"),
     }
 }
@@ -203,23 +223,27 @@ async fn greeted(mut streams: Attached) -> Result<Dialed, DialError> {
     Err(DialError::Inside(complaints.to_owned()))
 }
 
-/// Passes bytes on until the program inside ends, which it does when either side has.
-async fn join(dialed: Dialed, stream: impl AsyncRead + AsyncWrite + Send) {
+/// Passes bytes on until the program inside ends, which it does when either side has, or until
+/// it is too late for that.
+async fn join(dialed: Dialed, stream: impl AsyncRead + AsyncWrite + Send, patience: Patience) {
     let Dialed { streams, early } = dialed;
     let Attached {
         mut output,
         mut input,
     } = streams;
     let (mut reader, mut writer) = tokio::io::split(stream);
+    let (heard, mut hearing) = watch::channel(());
     let inwards = async {
-        let _ = tokio::io::copy(&mut reader, &mut input).await;
-        // The end is told, and answers still come.
-        let _ = input.shutdown().await;
-        std::future::pending::<()>().await;
+        if send(&mut reader, &mut input, patience).await.is_ok() {
+            // Answers still come.
+            let silence = patience.silence;
+            while let Ok(Ok(())) = tokio::time::timeout(silence, hearing.changed()).await {}
+        }
     };
     let outwards = async {
         writer.write_all(&early).await?;
         while let Some(Ok(piece)) = output.next().await {
+            heard.send_replace(());
             if let LogOutput::StdOut { message } = piece {
                 writer.write_all(&message).await?;
             }
@@ -230,5 +254,93 @@ async fn join(dialed: Dialed, stream: impl AsyncRead + AsyncWrite + Send) {
         () = inwards => {}
         // Whoever does not read any more has gone.
         _ = outwards => {}
+    }
+}
+
+/// Passes on what our end says, and that it has said all.
+async fn send(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    patience: Patience,
+) -> io::Result<()> {
+    let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+    // Our end is closed as well when it is broken.
+    while from.read_buf(&mut piece).await.unwrap_or(0) > 0 {
+        let taken = async {
+            to.write_all(&piece).await?;
+            to.flush().await
+        };
+        tokio::time::timeout(patience.taking, taken).await??;
+        piece.clear();
+    }
+    tokio::time::timeout(patience.taking, to.shutdown()).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use tokio::io::{DuplexStream, duplex};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    /// A program inside that was stopped: it says nothing, and what is sent to it piles up in a
+    /// small place, whose other end is returned.
+    fn stopped() -> (Dialed, DuplexStream) {
+        let (input, inside) = duplex(16);
+        let streams = Attached {
+            output: Box::pin(stream::pending()),
+            input: Box::pin(input),
+        };
+        let early = Bytes::from_static(b"early");
+        (Dialed { streams, early }, inside)
+    }
+
+    #[tokio::test]
+    async fn a_program_that_takes_nothing_any_more_is_given_up() {
+        let (dialed, _inside) = stopped();
+        let (ours, mut caller) = duplex(1024);
+        caller.write_all(&[0; 100]).await.unwrap();
+        let patience = Patience {
+            taking: SHORT,
+            silence: LONG,
+        };
+        join(dialed, ours, patience).await;
+        let mut said = Vec::new();
+        caller.read_to_end(&mut said).await.unwrap();
+        assert_eq!(said, b"early");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_silent_after_all_was_said_is_given_up() {
+        let (dialed, mut inside) = stopped();
+        let (ours, mut caller) = duplex(1024);
+        caller.write_all(b"all").await.unwrap();
+        caller.shutdown().await.unwrap();
+        let patience = Patience {
+            taking: LONG,
+            silence: SHORT,
+        };
+        join(dialed, ours, patience).await;
+        let mut got = Vec::new();
+        inside.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, b"all");
+    }
+
+    #[tokio::test]
+    async fn a_silent_program_is_waited_for_while_our_end_is_open() {
+        let (dialed, _inside) = stopped();
+        let (ours, _caller) = duplex(1024);
+        let patience = Patience {
+            taking: SHORT,
+            silence: SHORT,
+        };
+        let joined = tokio::time::timeout(5 * SHORT, join(dialed, ours, patience)).await;
+        assert!(
+            joined.is_err(),
+            "a connection that is only silent was closed"
+        );
     }
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use zareba_runtime::directory::Claim;
+
 use crate::{
     EngineError,
-    directory::{RunDirectory, remove_tree},
+    directory::{self, remove_tree},
     engine::Engine,
     request::SANDBOX_LABEL,
 };
@@ -13,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Remains {
     pub(crate) engine: Engine,
-    pub(crate) directory: RunDirectory,
+    pub(crate) directory: Claim,
     /// By id.
     pub(crate) container: Option<String>,
     /// Its own bridge.
@@ -29,7 +31,7 @@ impl Remains {
     pub(crate) async fn find(
         engine: &Engine,
         owner: &str,
-        directory: RunDirectory,
+        directory: Claim,
         overlays: Option<PathBuf>,
     ) -> Result<Self, EngineError> {
         let sandbox = directory.sandbox();
@@ -57,7 +59,7 @@ impl Remains {
     /// attempt finds what is left.
     pub(crate) async fn remove(self) -> Result<(), EngineError> {
         self.remove_from_engine().await?;
-        self.directory.remove().await;
+        directory::remove(self.directory).await;
         Ok(())
     }
 

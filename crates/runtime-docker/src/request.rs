@@ -42,7 +42,7 @@ const LOG_BYTES_MAX: &str = "10m";
 const LOG_FILES: &str = "2";
 
 /// Files of `/proc` and `/sys` that nobody inside sees.
-const MASKED: [&str; 13] = [
+pub(crate) const MASKED: [&str; 13] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -58,7 +58,7 @@ const MASKED: [&str; 13] = [
     "/sys/fs/selinux",
 ];
 /// And those that nobody inside changes.
-const READ_ONLY: [&str; 5] = [
+pub(crate) const READ_ONLY: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
     "/proc/irq",

@@ -102,7 +102,7 @@ impl DockerSandbox {
         parts.record.lifetime = lifetime;
         if lifetime != Lifetime::WithUs {
             let directory = parts.shared.directory.join(parts.id.as_str());
-            parts.record.write(&directory).map_err(cannot_start)?;
+            parts.record.replace(&directory).map_err(cannot_start)?;
             parts.life.outlive();
         }
         Ok(())

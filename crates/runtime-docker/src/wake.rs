@@ -14,9 +14,10 @@ use crate::{
     EngineError, ExitReason,
     door::{DoorError, Doorway, Link},
     ending::Condition,
-    engine::{Attached, Engine},
+    engine::{Attached, Engine, EngineKind},
     kernel::{self, Held, HoldError, Wanted},
     plan::Plan,
+    podman,
 };
 
 /// How long an executor may take until it is ready. Its first shell reads start-up files, and the
@@ -36,6 +37,8 @@ pub(crate) struct Awake {
     pub(crate) key: String,
     /// What the kernel said, when it could be asked.
     pub(crate) held: Option<Held>,
+    /// What is weaker than it could be, and was not asked for.
+    pub(crate) loose: Vec<String>,
     pub(crate) container: ContainerInspectResponse,
 }
 
@@ -80,7 +83,7 @@ pub(crate) async fn wake(wake: Wake<'_>) -> Result<Awake, WakeError> {
         engine.join_network(network, container).await?;
     }
     let seen = engine.inspect(container).await?;
-    let held = look(&wake, &seen)?;
+    let (held, loose) = look(&wake, &seen)?;
     let key: String = rand::random::<[u8; 32]>()
         .iter()
         .fold(String::new(), |mut text, byte| {
@@ -110,23 +113,33 @@ pub(crate) async fn wake(wake: Wake<'_>) -> Result<Awake, WakeError> {
         link,
         key,
         held,
+        loose,
         container: seen,
     })
 }
 
-fn look(wake: &Wake<'_>, seen: &ContainerInspectResponse) -> Result<Option<Held>, HoldError> {
+fn look(
+    wake: &Wake<'_>,
+    seen: &ContainerInspectResponse,
+) -> Result<(Option<Held>, Vec<String>), HoldError> {
+    let is_podman = wake.engine.kind() == EngineKind::Podman;
     let pid = seen.state.as_ref().and_then(|state| state.pid);
-    let Some(pid) = pid.filter(|pid| *pid > 0) else {
-        return Ok(None);
-    };
-    let Some(held) = kernel::read(pid, wake.container) else {
-        return Ok(None);
+    let held = pid.and_then(|pid| Some((pid, kernel::read(pid, wake.container)?)));
+    let Some((pid, held)) = held else {
+        return match is_podman {
+            true => Err(HoldError::Unseen(podman::ELSEWHERE)),
+            false => Ok((None, Vec::new())),
+        };
     };
     held.check(wake.wanted)?;
     if let Some((plan, workspace)) = wake.mounts {
         kernel::check_mounts(pid, plan, workspace)?;
     }
-    Ok(Some(held))
+    let loose = match is_podman {
+        true => podman::check(pid)?,
+        false => Vec::new(),
+    };
+    Ok((Some(held), loose))
 }
 
 /// Hands the key over and waits for the word; otherwise what was said instead.

@@ -127,9 +127,13 @@ impl WarmPool {
             Some(_) => self.lock().counts.handed_out += 1,
             None => self.lock().counts.cold += 1,
         }
+        let lifetime = self.shared.options.lifetime;
+        let handed_over = taken
+            .map(|warm| hand_over(warm, spec, lifetime))
+            .transpose();
+        // After that: whoever waits does not share the disk with it.
         self.refill();
-        let Some(warm) = taken else { return Ok(None) };
-        hand_over(warm, spec, self.shared.options.lifetime).map(Some)
+        handed_over
     }
 
     /// The next that answers, or the one of this name. One that has ended meanwhile is closed by
@@ -143,7 +147,7 @@ impl WarmPool {
                     None => state.waiting.pop_front()?,
                 }
             };
-            if next.sandbox.parts.link.client().alive().await.is_ok() {
+            if next.sandbox.parts.link.is_alive().await {
                 return Some(next);
             }
             self.lock().counts.lost += 1;

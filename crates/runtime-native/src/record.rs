@@ -9,8 +9,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use zareba_runtime::notes::{self, milliseconds};
 
-use crate::{notes, process::ProcessIdentity};
+use crate::process::ProcessIdentity;
 
 const NAME: &str = "server.json";
 const VERSION: u64 = 1;
@@ -56,7 +57,7 @@ impl Record {
             "kept_alive": kept_alive,
             "idle_timeout_ms": idle_timeout.map(milliseconds),
             "image": self.image,
-            "created_ms": self.created.duration_since(UNIX_EPOCH).map_or(0, milliseconds),
+            "created_ms": notes::since_epoch(self.created),
         });
         notes::write(directory, NAME, &document)
     }
@@ -109,10 +110,6 @@ fn text(path: &Path) -> io::Result<&str> {
         let problem = format!("the path `{}` is not UTF-8", path.display());
         io::Error::new(io::ErrorKind::InvalidInput, problem)
     })
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@
 //! The conformance suite in `zareba-testkit` holds every backend to this page.
 #![deny(missing_docs)]
 
+pub mod directory;
 mod error;
 mod files;
 pub mod life;
+pub mod notes;
+mod place;
 mod sandbox;
 mod spec;
 mod status;
@@ -17,6 +20,7 @@ mod variables;
 
 pub use error::RuntimeError;
 pub use files::SandboxFiles;
+pub use place::SandboxPlace;
 pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{
     Capabilities, Isolation, PoolCounts, SandboxId, SandboxSpec, SandboxState, SandboxSummary,

@@ -49,7 +49,7 @@ pub use keys::{KeyError, Keys};
 pub use openhands::openhands;
 pub use server::{BindError, Server};
 pub use settings::{Limits, Listen, ServerSettings, TlsFiles, Transport};
-pub use tls::TlsError;
+pub use tls::{Tls, TlsError};
 pub use traces::{TraceError, TraceSettings, Traces};
 pub use zareba_api::{Access, CreateKey, CreatedKey, Key, KeyQuota, KeyScope};
 pub use zareba_facades::openhands::OpenHandsSettings;

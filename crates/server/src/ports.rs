@@ -61,7 +61,7 @@ pub(crate) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    let shares = app.shares.of_session(session.id());
+    let shares = app.shares.of_session(session.id()).await?;
     let sandbox = app.sandbox(&principal, &session).await?;
     let listening = listening::ports(&*sandbox).await;
     let mut ports: Vec<u16> = listening.iter().flatten().copied().collect();

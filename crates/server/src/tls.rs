@@ -17,7 +17,7 @@ use zareba_wire::{
 use crate::settings::TlsFiles;
 
 /// Does handshakes with one certificate.
-pub(crate) struct Tls {
+pub struct Tls {
     acceptor: TlsAcceptor,
 }
 
@@ -47,7 +47,11 @@ pub enum TlsError {
 }
 
 impl Tls {
-    pub(crate) fn load(files: &TlsFiles) -> Result<Self, TlsError> {
+    /// Reads a certificate with its chain, and its key.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the two do not fit together.
+    pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
         let certificates = read_certificates(files)?;
         let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Key {
             path: files.key.clone(),
@@ -65,6 +69,12 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self { acceptor })
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tls").finish_non_exhaustive()
     }
 }
 

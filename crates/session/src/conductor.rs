@@ -93,7 +93,7 @@ pub(crate) struct Conductor {
     /// Somebody wants it to end.
     pub(crate) closing: watch::Sender<bool>,
     /// Places for actions that are under way or wait for that.
-    pub(crate) places: Semaphore,
+    pub(crate) places: Arc<Semaphore>,
     /// Another server has it: here it can only be read.
     pub(crate) elsewhere: AtomicBool,
     /// It has secrets, and nobody here knows what to hide.
@@ -189,7 +189,7 @@ impl Conductor {
             gate: RwLock::new(()),
             close_turn: Exclusive::new(()),
             closing: watch::Sender::new(false),
-            places: Semaphore::new(ACTIONS_MAX),
+            places: Arc::new(Semaphore::new(ACTIONS_MAX)),
             elsewhere: AtomicBool::new(false),
             secrets_unknown,
             is_away: watch::Sender::new(false),
@@ -396,11 +396,15 @@ impl Conductor {
             return Ok(());
         }
         let session = self.id.clone();
-        if *self.common.taken_up.borrow() {
+        let is_taken_up = *self.common.taken_up.borrow();
+        if is_taken_up && self.common.log.is_shared() {
             return Err(SessionError::HeldElsewhere { session });
         }
         let reason = match &*self.common.log.store().health().borrow() {
             Health::NotDurable { reason, .. } => event::without_paths(reason),
+            Health::Durable if is_taken_up => {
+                "that failed when the server started, whose own log says why".to_owned()
+            }
             Health::Durable => "it is about to be; try again".to_owned(),
         };
         Err(SessionError::NotTakenUp { session, reason })

@@ -35,7 +35,8 @@ pub(crate) async fn session(
         Some(id) => id.clone(),
         None => choose_name(&new, &common)?,
     };
-    let mask = Mask::new(new.secrets.iter().map(|(_, secret)| secret));
+    let own = new.secrets.iter().map(|(_, secret)| secret);
+    let mask = Mask::new(own.chain(&common.options.hidden));
     let mut document = describe(&new, owner, name, &mask);
     document.holder = Some(common.lease.holder());
     let value = document.to_value()?;

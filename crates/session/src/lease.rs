@@ -12,12 +12,16 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
 use zareba_eventlog::{Document, DocumentName, Expected, LogError};
 
 use crate::{
-    Home,
-    conductor::Common,
+    Home, SessionError,
+    conductor::{Common, Ending},
+    event,
     live::Live,
     recover::{self, Whose},
 };
@@ -153,22 +157,38 @@ async fn step_out(common: &Common) -> Result<(), LogError> {
 }
 
 /// Shows that this server is there and takes over from those that are not, until nobody has the
-/// sessions any more.
+/// sessions any more. Taking over may last, and goes on beside the showing.
 pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
     let mut seen = Seen::new();
     let mut ending = common.ending.subscribe();
+    let mut ticks = interval_at(Instant::now() + RENEWED_EVERY, RENEWED_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // One at a time; whoever drops it ends what is under way.
+    let mut taking_over = JoinSet::new();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(RENEWED_EVERY) => {}
-            _ = ending.wait_for(|ending| *ending != crate::conductor::Ending::No) => return,
+            _ = ticks.tick() => {}
+            Some(done) = taking_over.join_next() => match done {
+                // Others may have fallen silent meanwhile.
+                Ok(Left::Nothing) => {}
+                // What could not be done is tried again when it is time to look.
+                Ok(Left::Something) | Err(_) => continue,
+            },
+            _ = ending.wait_for(|ending| *ending != Ending::No) => return,
         }
         let Some(live) = live.upgrade() else {
             return;
         };
-        if let Err(error) = look(&common, &live, &mut seen).await {
-            tracing::warn!(%error, "cannot tell the other servers that this one is there");
-            // Nobody could write meanwhile, so that nobody's silence means anything.
-            seen.clear();
+        match look(&common, &live, &mut seen).await {
+            Ok(gone) if taking_over.is_empty() && !gone.is_empty() => {
+                taking_over.spawn(take_over_all(gone, Arc::clone(&common), live));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell the other servers that this one is there");
+                // Nobody could write meanwhile, so that nobody's silence means anything.
+                seen.clear();
+            }
         }
     }
 }
@@ -176,7 +196,16 @@ pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
 /// The version of each server's document, and since when it is that.
 type Seen = BTreeMap<String, (u64, Instant)>;
 
-async fn look(common: &Arc<Common>, live: &Arc<Live>, seen: &mut Seen) -> Result<(), LogError> {
+/// Whether all that was to be taken over is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Something,
+}
+
+/// Shows that this server is there, and returns those whose sessions are to be taken over: who
+/// has been silent for too long, and whoever this server has begun with and not finished.
+async fn look(common: &Common, live: &Live, seen: &mut Seen) -> Result<Vec<Document>, LogError> {
     let mut servers = common.log.store().list(KIND).await?;
     let holder = common.lease.holder();
     let own = servers.iter().find(|server| server.name.name == holder);
@@ -185,12 +214,11 @@ async fn look(common: &Arc<Common>, live: &Arc<Live>, seen: &mut Seen) -> Result
     servers.retain(|server| server.name.name != holder);
     let now = Instant::now();
     seen.retain(|name, _| servers.iter().any(|server| server.name.name == *name));
-    for server in servers {
-        if is_silent(seen, &server.name.name, server.version, now) {
-            take_over(&server, common, live).await?;
-        }
-    }
-    Ok(())
+    servers.retain(|server| {
+        let is_silent = is_silent(seen, &server.name.name, server.version, now);
+        is_silent || is_claimed_by(server, &holder)
+    });
+    Ok(servers)
 }
 
 /// Shows that this server is there, as long as nobody else has its name.
@@ -211,34 +239,68 @@ async fn renew(own: Option<&Document>, common: &Common, live: &Live) -> Result<(
     }
 }
 
+/// Takes the sessions of servers over, one server after the other.
+async fn take_over_all(gone: Vec<Document>, common: Arc<Common>, live: Arc<Live>) -> Left {
+    let mut left = Left::Nothing;
+    for server in gone {
+        match take_over(&server, &common, &live).await {
+            Ok(Left::Nothing) => {}
+            Ok(Left::Something) => left = Left::Something,
+            Err(error) => {
+                let error = event::chain(&error);
+                tracing::error!(error, "cannot take over the sessions of another server yet");
+                left = Left::Something;
+            }
+        }
+    }
+    left
+}
+
 /// Takes the sessions of a server over that has been silent for too long, unless it writes again
-/// or another one is faster.
+/// or another one is faster. The claim stays until all of them are taken up, and whoever has it
+/// tries again.
 async fn take_over(
     server: &Document,
     common: &Arc<Common>,
     live: &Arc<Live>,
-) -> Result<(), LogError> {
+) -> Result<Left, SessionError> {
     let (store, name) = (common.log.store(), server.name.clone());
-    let claim = json!({ TAKEN_BY: common.lease.holder() });
-    match store
-        .put(name.clone(), claim, Expected::Version(server.version))
-        .await
-    {
-        Err(LogError::Conflict { .. }) => return Ok(()),
+    let ours = common.lease.holder();
+    let is_repeated = is_claimed_by(server, &ours);
+    let claim = json!({ TAKEN_BY: ours });
+    let expected = Expected::Version(server.version);
+    match store.put(name.clone(), claim, expected).await {
+        Err(LogError::Conflict { .. }) => return Ok(Left::Nothing),
         claimed => claimed?,
     };
     let holder = server.name.name.as_str();
-    tracing::warn!(
-        server = holder,
-        "another server is gone; taking over its sessions"
-    );
-    match recover::all(Whose::Of(holder), common, live).await {
-        Ok(_) => store.delete(name).await,
-        Err(error) => {
-            tracing::error!(%error, "cannot take over the sessions of another server");
-            Ok(())
+    if is_repeated {
+        // Some may have got our name before they could not be taken up. Our own last life's are
+        // another's to take up, and must be before anybody can tell those apart.
+        if !*common.taken_up.borrow() {
+            return Ok(Left::Something);
         }
+        let renamed = recover::all(Whose::Of(&ours), common, live).await?;
+        if renamed.failed > 0 {
+            return Ok(Left::Something);
+        }
+    } else {
+        tracing::warn!(
+            server = holder,
+            "another server is gone; taking over its sessions"
+        );
     }
+    let taken_up = recover::all(Whose::Of(holder), common, live).await?;
+    if taken_up.failed > 0 {
+        return Ok(Left::Something);
+    }
+    store.delete(name).await?;
+    Ok(Left::Nothing)
+}
+
+/// Whether a server has begun to take another one's sessions over.
+fn is_claimed_by(server: &Document, holder: &str) -> bool {
+    server.value.get(TAKEN_BY).and_then(Value::as_str) == Some(holder)
 }
 
 /// Whether a server has not written for too long.

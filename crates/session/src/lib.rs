@@ -6,6 +6,7 @@
 //! out for every action, and it is an observation.
 #![deny(missing_docs)]
 
+mod asked;
 mod error;
 mod guard;
 mod home;
@@ -37,6 +38,7 @@ mod timer;
 mod tools;
 mod workspace;
 
+pub use asked::Asked;
 pub use error::SessionError;
 pub use event::event_json;
 pub use guard::{AllowAll, Guard, Verdict};
@@ -50,6 +52,6 @@ pub use terminals::{
     NewTerminal, TERMINALS_MAX, Terminal, TerminalEnd, TerminalError, TerminalInfo, TerminalOutput,
     Terminals, Viewer,
 };
-pub use tools::{HOSTS_MAX, NewTools, SessionTools, ToolSource, ToolsAdded};
+pub use tools::{HOSTS_MAX, NewTools, SessionTools, ToolSource, ToolSupply, ToolsAdded};
 pub use zareba_eventlog::{EventLog, IdempotencyKey, Record, Subscription};
 pub use zareba_protocol::SessionId;

@@ -1,14 +1,14 @@
 //! The path of an action: recorded, judged, run, and what came of it recorded.
 //!
-//! It is walked by a task that belongs to the session, so that a caller who goes away changes
-//! nothing. Whatever happens on it, behind the record of an action there is one way out, and that
+//! Who walks it goes to its end, so that a caller who goes away changes nothing: see `asked`.
+//! Whatever happens on it, behind the record of an action there is one way out, and that
 //! is an observation.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use zareba_eventlog::{Appended, Health, IdempotencyKey, LogError, Patience, Record};
 use zareba_protocol::{
@@ -19,7 +19,7 @@ use zareba_runtime::{RuntimeError, Sandbox, Turn, is_input};
 
 use crate::{
     ActionRequest, SessionError, SessionState, Verdict,
-    conductor::{Conductor, Ending},
+    conductor::{Conductor, Ending, InUse},
     event,
     pending::{Answer, Outcome, UnderWay},
 };
@@ -40,100 +40,112 @@ pub(crate) enum Origin {
 }
 
 /// An action that is recorded.
-pub(crate) struct Accepted {
+pub(crate) struct Begun {
     pub(crate) record: Arc<Record>,
     /// How to wait for its observation, when it is under way here.
     pub(crate) answer: Option<Answer>,
+    /// What is left to do; nothing for one that was there before.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// The way from the record of an action to the record of what came of it.
+pub(crate) struct Rest {
+    under_way: UnderWay,
+    action: ActionEvent,
+    turn: Turn,
+    _in_use: Option<InUse>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Conductor {
-    /// Records an action, and has it run.
-    pub(crate) async fn accept(
+    /// Walks the path of one action until it is recorded.
+    pub(crate) async fn begin(
         self: &Arc<Self>,
         request: ActionRequest,
         origin: Origin,
-    ) -> Result<Accepted, SessionError> {
-        let (accepted, told) = oneshot::channel();
-        let kind = request.action.action.kind();
-        let span = tracing::info_span!("session.run", session = %self.id, action = kind);
-        let conducted = Arc::clone(self).conduct(request, origin, accepted);
-        tokio::spawn(conducted.instrument(span));
-        // The task never goes without an answer, unless it panics or the program ends.
-        told.await.unwrap_or(Err(SessionError::ShuttingDown))
-    }
-
-    /// Walks the whole path of one action.
-    async fn conduct(
-        self: Arc<Self>,
-        request: ActionRequest,
-        origin: Origin,
-        accepted: oneshot::Sender<Result<Accepted, SessionError>>,
-    ) {
+    ) -> Result<Begun, SessionError> {
         // Whoever comes while it is being closed is no user: closing waits until there is none.
         let is_closing = *self.closing.borrow();
-        let _in_use = (!is_closing).then(|| self.begin_use());
+        let in_use = (!is_closing).then(|| self.begin_use());
         // Before any wait: those who wait hold their action in memory and count, too.
-        let place = self.places.try_acquire().ok().filter(|_| !is_closing);
-        let mut turn = None;
-        let action = request.action.clone();
-        let recorded = if place.is_some() {
-            self.wait_for_recovery(&action).await;
-            turn = self.turns.wait(&action).await;
-            self.record_action(request, origin).await
-        } else {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let Some(place) = place.ok().filter(|_| !is_closing) else {
             let refusal = match is_closing {
                 true => self.wrong_state("run actions"),
                 false => too_many(),
             };
-            self.repeated(request, refusal).await
+            let record = self.repeated(request, refusal).await?;
+            return Ok(self.known(record));
         };
-        let (record, is_new) = match recorded {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                let _ = accepted.send(Err(error));
-                return;
-            }
-        };
+        let action = request.action.clone();
+        self.wait_for_recovery(&action).await;
+        let turn = self.turns.wait(&action).await;
+        let (record, is_new) = self.record_action(request, origin).await?;
         if !is_new {
-            let answer = self.pending.answer(record.sequence);
-            let _ = accepted.send(Ok(Accepted { record, answer }));
-            return;
+            return Ok(self.known(record));
         }
-        let (under_way, answer) = {
-            let asked = Some(Arc::new(action.clone()));
-            self.pending.begin(record.sequence, asked)
+        let asked = Some(Arc::new(action.clone()));
+        let (under_way, answer) = self.pending.begin(record.sequence, asked);
+        let rest = Rest {
+            under_way,
+            action,
+            turn,
+            _in_use: in_use,
+            _place: place,
         };
-        let answer = Some(answer);
-        let _ = accepted.send(Ok(Accepted { record, answer }));
-        self.finish(under_way, action, turn).await;
+        Ok(Begun {
+            record,
+            answer: Some(answer),
+            rest: Some(rest),
+        })
     }
 
-    /// Walks the rest of the path, from the record of an action on.
+    fn known(&self, record: Arc<Record>) -> Begun {
+        Begun {
+            answer: self.pending.answer(record.sequence),
+            record,
+            rest: None,
+        }
+    }
+
+    /// Walks the rest of the path of an action that was begun.
+    pub(crate) async fn end(self: &Arc<Self>, rest: Rest) -> Option<Outcome> {
+        let Rest {
+            under_way,
+            action,
+            turn,
+            _in_use,
+            _place,
+        } = rest;
+        self.finish(under_way, action, turn).await
+    }
+
+    /// Walks the rest of the path, from the record of an action on. `None` when that is left to
+    /// the server that comes after us.
     pub(crate) async fn finish(
         self: &Arc<Self>,
         under_way: UnderWay,
         action: ActionEvent,
         turn: Turn,
-    ) {
+    ) -> Option<Outcome> {
         let number = under_way.action;
-        let performed = AssertUnwindSafe(self.perform(number, action.clone(), turn)).catch_unwind();
+        let (source, metadata) = (action.source, action.tool_call_metadata.clone());
+        let performed = AssertUnwindSafe(self.perform(number, action, turn)).catch_unwind();
         let answer = match performed.await {
-            Ok(Some(answer)) => answer,
-            // Left to the server that comes after us.
-            Ok(None) => return,
+            Ok(answer) => answer?,
             Err(_) => event::failure(
                 ErrorClass::Internal.as_str(),
                 "ERROR: The action failed by a fault in the server; other actions still work.",
             ),
         };
         let answer = ObservationEvent {
-            source: action.source,
-            tool_call_metadata: action.tool_call_metadata,
+            source,
+            tool_call_metadata: metadata,
             ..answer
         };
-        if let Some(outcome) = self.record_answer(number, &answer).await {
-            under_way.end(outcome);
-        }
+        let outcome = self.record_answer(number, &answer).await?;
+        under_way.end(outcome.clone());
+        Some(outcome)
     }
 
     /// What comes of an action; `None` when the server ends before that is known.
@@ -158,10 +170,12 @@ impl Conductor {
             return Some(self.deny(number, risk, &reason).await);
         }
         if let Action::CallTool(call) = &action.action {
-            return self.call_tool(call, action.hard_timeout()).await;
+            return self.call_tool(number, call, action.hard_timeout()).await;
         }
         if let Action::CallToolMcp(call) = &action.action {
-            return self.call_tool_mcp(call, action.hard_timeout()).await;
+            return self
+                .call_tool_mcp(number, call, action.hard_timeout())
+                .await;
         }
         let action = ActionEvent {
             id: i64::try_from(number).ok(),
@@ -299,12 +313,10 @@ impl Conductor {
         &self,
         request: ActionRequest,
         refusal: SessionError,
-    ) -> Result<(Arc<Record>, bool), SessionError> {
+    ) -> Result<Arc<Record>, SessionError> {
         let ActionRequest { action, key } = request;
-        match self.before(&action, key.as_ref()).await? {
-            Some(before) => Ok((before, false)),
-            None => Err(refusal),
-        }
+        let before = self.before(&action, key.as_ref()).await?;
+        before.ok_or(refusal)
     }
 
     /// The record of the same action under the same key. A repetition is answered in every state.

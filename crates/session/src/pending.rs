@@ -51,6 +51,8 @@ struct Known {
     waiting: usize,
     /// Somebody has asked for it and waited.
     was_awaited: bool,
+    /// Nobody wants it any more.
+    stop: watch::Sender<bool>,
 }
 
 /// Counts as waiting for an action until it is dropped.
@@ -58,6 +60,8 @@ struct Known {
 pub(crate) struct Waits {
     pending: Pending,
     action: u64,
+    /// Not so for one that somebody else has recorded and is about to begin.
+    is_counted: bool,
 }
 
 impl Pending {
@@ -73,6 +77,7 @@ impl Pending {
             action,
             waiting: 0,
             was_awaited: false,
+            stop: watch::Sender::new(false),
         };
         self.lock().insert(number, known);
         let under_way = UnderWay {
@@ -98,12 +103,17 @@ impl Pending {
 
     /// Counts somebody in who waits for an action, whoever has asked for it.
     pub(crate) fn wait(&self, action: u64) -> Waits {
-        if let Some(known) = self.lock().get_mut(&action) {
-            known.waiting += 1;
-        }
+        let is_counted = match self.lock().get_mut(&action) {
+            Some(known) => {
+                known.waiting += 1;
+                true
+            }
+            None => false,
+        };
         Waits {
             pending: self.clone(),
             action,
+            is_counted,
         }
     }
 
@@ -122,6 +132,25 @@ impl Pending {
             })
             .min_by_key(|(number, _)| **number)?;
         (first.was_awaited && first.waiting == 0).then_some(*number)
+    }
+
+    /// Says that nobody wants an action any more. Those that can be stopped are.
+    pub(crate) fn stop(&self, action: u64) {
+        if let Some(known) = self.lock().get(&action) {
+            known.stop.send_replace(true);
+        }
+    }
+
+    /// Waits until nobody wants an action any more, perhaps for ever.
+    pub(crate) async fn stopped(&self, action: u64) {
+        let stop = self.lock().get(&action).map(|it| it.stop.subscribe());
+        let is_stopped = match stop {
+            Some(mut stop) => stop.wait_for(|stop| *stop).await.is_ok(),
+            None => false,
+        };
+        if !is_stopped {
+            std::future::pending().await
+        }
     }
 
     /// How many are under way.
@@ -153,7 +182,9 @@ impl UnderWay {
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        if let Some(known) = self.pending.lock().get_mut(&self.action) {
+        if self.is_counted
+            && let Some(known) = self.pending.lock().get_mut(&self.action)
+        {
             known.waiting -= 1;
         }
     }

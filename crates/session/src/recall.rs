@@ -32,12 +32,12 @@ pub(crate) async fn take_up(
             }
         }
         match recover::all(Whose::NotOf(&others), &common, &live).await {
-            Ok(recovery) => {
+            Ok(taken_up) => {
                 common.taken_up.send_replace(true);
                 if let Err(error) = forget_ended(&common, &live).await {
                     tracing::warn!(%error, "secrets of sessions that have ended may still be there");
                 }
-                return Ok(recovery);
+                return Ok(taken_up.recovery);
             }
             Err(SessionError::Log(
                 error @ (LogError::Full | LogError::NoSpace | LogError::Unavailable { .. }),
@@ -64,11 +64,11 @@ pub(crate) async fn mask(
     common: &Common,
 ) -> Option<Mask> {
     if written.secret_names.is_empty() {
-        return Some(Mask::default());
+        return Some(Mask::new(&common.options.hidden));
     }
     let home = common.home.as_ref()?;
     match home.recall(id).await {
-        Ok(secrets) => secrets.as_ref().map(Mask::new),
+        Ok(secrets) => secrets.map(|own| Mask::new(own.iter().chain(&common.options.hidden))),
         Err(error) => {
             tracing::error!(session = %id, %error, "cannot read the secrets of a session");
             None

@@ -1,5 +1,7 @@
 //! Taking up the sessions of an earlier server.
 
+mod doubt;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Weak},
@@ -8,11 +10,8 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
-use zareba_eventlog::{Document, LogError, Record, Selection};
-use zareba_protocol::{
-    Action, ActionEvent, ErrorClass, ObservationEvent, ObservationKind, RunCommand, RuntimeStatus,
-    SessionId,
-};
+use zareba_eventlog::{Document, LogError, Selection};
+use zareba_protocol::{ErrorClass, RuntimeStatus, SessionId};
 use zareba_runtime::{RuntimeError, Sandbox};
 
 use crate::{
@@ -21,8 +20,7 @@ use crate::{
     document::{self, SessionDocument},
     event,
     live::Live,
-    pending::UnderWay,
-    recall, shelf, tools,
+    recall, shelf,
 };
 
 /// Sessions that are taken up at once.
@@ -45,7 +43,8 @@ enum Found {
     },
 }
 
-/// One that had ended before, to be counted in the order in which they were made.
+/// One that had ended before.
+#[derive(Debug)]
 struct Ended {
     created: Timestamp,
     session: SessionId,
@@ -62,17 +61,45 @@ pub(crate) enum Whose<'a> {
     Of(&'a str),
 }
 
-/// Takes up all sessions that had not ended, and that no other server has.
+/// What came of taking sessions up.
+#[derive(Debug, Default)]
+pub(crate) struct TakenUp {
+    pub(crate) recovery: Recovery,
+    /// Sessions that could not be taken up, while others could.
+    pub(crate) failed: usize,
+    ended: Vec<Ended>,
+}
+
+impl TakenUp {
+    fn count(&mut self, found: Found) {
+        match found {
+            Found::Ended(one) => self.ended.push(one),
+            Found::LeftAlone => {}
+            Found::Lost { in_doubt } => {
+                self.recovery.lost += 1;
+                self.recovery.in_doubt += in_doubt;
+            }
+            Found::Running { in_doubt } => {
+                self.recovery.found += 1;
+                self.recovery.in_doubt += in_doubt;
+            }
+        }
+    }
+}
+
+/// Takes up all sessions that had not ended, and that no other server has. One that cannot be
+/// taken up does not keep the others from it: they may have our name already.
+///
+/// # Errors
+/// When the log itself cannot be used.
 pub(crate) async fn all(
     whose: Whose<'_>,
     common: &Arc<Common>,
     live: &Arc<Live>,
-) -> Result<Recovery, SessionError> {
-    let mut recovery = Recovery::default();
-    let mut ended = Vec::new();
+) -> Result<TakenUp, SessionError> {
+    let mut taken_up = TakenUp::default();
     let mut after = None;
-    // One that cannot be taken up must not cut others off half-way: they have our name already.
-    let mut failed = None;
+    let mut unusable = None;
     loop {
         let documents = page(whose, after, common).await?;
         let is_last = documents.len() < shelf::PAGE;
@@ -81,33 +108,39 @@ pub(crate) async fn all(
             .map(|document| one(document, whose, common, live))
             .buffer_unordered(AT_ONCE);
         while let Some(found) = found.next().await {
-            let found = match found {
-                Ok(found) => found,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    continue;
-                }
-            };
             match found {
-                Found::Ended(one) => ended.push(one),
-                Found::LeftAlone => {}
-                Found::Lost { in_doubt } => {
-                    recovery.lost += 1;
-                    recovery.in_doubt += in_doubt;
-                }
-                Found::Running { in_doubt } => {
-                    recovery.found += 1;
-                    recovery.in_doubt += in_doubt;
-                }
+                Ok(found) => taken_up.count(found),
+                Err(error) if is_about_one(&error) => taken_up.failed += 1,
+                Err(error) => unusable = unusable.or(Some(error)),
             }
         }
         if is_last {
             break;
         }
     }
-    if let Some(error) = failed {
+    if let Some(error) = unusable {
         return Err(error);
     }
+    count_ended(&mut taken_up.ended, common, live);
+    Ok(taken_up)
+}
+
+/// Whether an error says nothing about other sessions.
+fn is_about_one(error: &SessionError) -> bool {
+    !matches!(
+        error,
+        SessionError::Log(
+            LogError::Full
+                | LogError::NoSpace
+                | LogError::Unavailable { .. }
+                | LogError::ReadOnly
+                | LogError::Closed
+        )
+    )
+}
+
+/// Counts those that had ended before, in the order in which they were made.
+fn count_ended(ended: &mut [Ended], common: &Arc<Common>, live: &Arc<Live>) {
     ended.sort_by_key(|one| one.created);
     let outdated = ended
         .iter()
@@ -116,7 +149,6 @@ pub(crate) async fn all(
     if !outdated.is_empty() {
         shelf::remove_later(outdated, Arc::clone(common), Arc::downgrade(live));
     }
-    Ok(recovery)
 }
 
 async fn page(
@@ -139,6 +171,20 @@ async fn page(
 }
 
 async fn one(
+    document: Document,
+    whose: Whose<'_>,
+    common: &Arc<Common>,
+    live: &Arc<Live>,
+) -> Result<Found, SessionError> {
+    let name = document.name.name.clone();
+    let found = find(document, whose, common, live).await;
+    found.inspect_err(|error| {
+        let error = event::chain(error);
+        tracing::error!(session = name, error, "cannot take up a session");
+    })
+}
+
+async fn find(
     document: Document,
     whose: Whose<'_>,
     common: &Arc<Common>,
@@ -336,96 +382,12 @@ impl Conductor {
             self.record_note("taken up by a server that does not know its secrets")
                 .await;
         }
-        let mut records = Vec::with_capacity(unanswered.len());
-        for number in unanswered {
-            let read = self.common.log.store().read(self.id.clone(), *number, 1);
-            if let Some(record) = read.await?.into_iter().next() {
-                let (under_way, _) = self.pending.begin(*number, None);
-                records.push((record, under_way));
-            }
-        }
-        self.recovered.send_replace(records.is_empty());
+        let in_doubt = self.in_doubt(unanswered).await?;
+        self.recovered.send_replace(in_doubt.is_empty());
         live.restore(self);
-        if !records.is_empty() {
-            tokio::spawn(Arc::clone(self).hand_over_again(records));
+        if !in_doubt.is_empty() {
+            tokio::spawn(Arc::clone(self).hand_over_again(in_doubt));
         }
         Ok(())
-    }
-
-    /// Hands over what has no observation, in the order of its numbers, before anything new.
-    async fn hand_over_again(self: Arc<Self>, records: Vec<(Arc<Record>, UnderWay)>) {
-        for (record, under_way) in records {
-            let session = Arc::clone(&self);
-            let in_use = self.begin_use();
-            match event::recorded_action(&record) {
-                // A tool runs as often as it is called, and nobody knows whether it has.
-                Ok(Some(action))
-                    if matches!(action.action, Action::CallTool(_) | Action::CallToolMcp(_)) =>
-                {
-                    self.finish_in_doubt(under_way).await;
-                }
-                Ok(None) if tools::is_call(&record) => self.finish_in_doubt(under_way).await,
-                Ok(Some(action)) => {
-                    let turn = self.turns.wait(&action).await;
-                    tokio::spawn(async move {
-                        let _in_use = in_use;
-                        session.finish(under_way, action, turn).await;
-                    });
-                }
-                Ok(None) | Err(_) => {
-                    tokio::spawn(async move {
-                        let _in_use = in_use;
-                        session.finish_unknown(under_way).await;
-                    });
-                }
-            }
-        }
-        self.recovered.send_replace(true);
-    }
-
-    /// Answers a call of a tool that was under way when a server ended.
-    async fn finish_in_doubt(&self, under_way: UnderWay) {
-        let answer = tools::unknown("the server ended while it ran");
-        if let Some(outcome) = self.record_answer(under_way.action, &answer).await {
-            under_way.end(outcome);
-        }
-    }
-
-    /// Answers an action that the log does not hold whole, because it had a secret in it or was
-    /// very large: with what came of it, if it has reached the executor, and else by saying that
-    /// it was not run.
-    async fn finish_unknown(self: &Arc<Self>, under_way: UnderWay) {
-        // The name is what the executor knows it by. Should it not, this runs in its place.
-        let mark = format!(": not run: {}", self.once_name(under_way.action));
-        let probe = RunCommand {
-            is_static: true,
-            hidden: true,
-            ..RunCommand::new(mark.clone())
-        };
-        let probe = ActionEvent {
-            once: Some(self.once_name(under_way.action)),
-            ..Action::Run(probe).into()
-        };
-        let Some(answer) = self.run_inside(probe, None).await else {
-            return;
-        };
-        let answer = if is_answer_to(&answer, &mark) {
-            event::failure(
-                ErrorClass::Disconnected.as_str(),
-                "ERROR: The action was NOT run: the server ended before it was handed over. Ask for it again.",
-            )
-        } else {
-            answer
-        };
-        if let Some(outcome) = self.record_answer(under_way.action, &answer).await {
-            under_way.end(outcome);
-        }
-    }
-}
-
-fn is_answer_to(answer: &ObservationEvent, command: &str) -> bool {
-    match &answer.observation.kind {
-        ObservationKind::Run(output) => output.command == command,
-        _ => false,
     }
 }

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use zareba_eventlog::{EntryKind, IdempotencyKey, Record, Subscription};
+use zareba_eventlog::{IdempotencyKey, Record, Subscription};
 use zareba_protocol::{ActionEvent, SessionId};
 use zareba_runtime::Sandbox;
 
 use crate::{
-    Mask, SessionError, SessionInfo, SessionTools, Terminals,
-    conductor::Conductor,
-    lifecycle::Why,
-    path::{Accepted, Origin},
-    pending,
+    Asked, Mask, SessionError, SessionInfo, SessionTools, Terminals, asked::Asker,
+    conductor::Conductor, lifecycle::Why, path::Origin,
 };
 
 /// An action and the caller's name for it.
@@ -46,17 +43,18 @@ impl Session {
 
     /// Runs one action along the whole path and returns the record of its observation. A caller
     /// that goes away does not stop it; only the next command on the same shell does not wait for
-    /// it, and finds it running as after a timeout.
+    /// it, and finds it running as after a timeout. A call of a tool is stopped then, unless it has
+    /// a key by which the caller may come back for what came of it.
     ///
     /// # Errors
     /// Only when no action was recorded: state, key, log. Everything later is an observation.
     pub async fn run(&self, request: ActionRequest) -> Result<Arc<Record>, SessionError> {
-        let Accepted { record, answer } = self.conductor.accept(request, Origin::Caller).await?;
-        let _waits = self.conductor.pending.await_own(record.sequence);
-        match answer {
-            Some(answer) => self.outcome(answer).await,
-            None => self.answer(record.sequence).await,
-        }
+        self.conductor.ask(request, Asker::Owner).answer().await
+    }
+
+    /// Asks for an action whose number is wanted even if its observation takes too long.
+    pub fn ask(&self, request: ActionRequest) -> Asked {
+        self.conductor.ask(request, Asker::Follower)
     }
 
     /// Records an action and returns its record; it runs on, and its observation can be had by
@@ -65,8 +63,8 @@ impl Session {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn submit(&self, request: ActionRequest) -> Result<Arc<Record>, SessionError> {
-        let accepted = self.conductor.accept(request, Origin::Caller).await?;
-        Ok(accepted.record)
+        let begun = self.conductor.accept(request, Origin::Caller).await?;
+        Ok(begun.record)
     }
 
     /// Waits for the observation of an action. May be dropped and called again.
@@ -74,29 +72,7 @@ impl Session {
     /// # Errors
     /// When there is no such action, or the log cannot be read.
     pub async fn answer(&self, action: u64) -> Result<Arc<Record>, SessionError> {
-        let _waits = self.conductor.pending.wait(action);
-        if let Some(answer) = self.conductor.pending.answer(action) {
-            return self.outcome(answer).await;
-        }
-        let store = self.conductor.common.log.store();
-        if let Some(record) = store.answer(self.id().clone(), action).await? {
-            return Ok(record);
-        }
-        let asked = store.read(self.id().clone(), action, 1).await?;
-        if asked.first().map(|record| record.kind) != Some(EntryKind::Action) {
-            return Err(SessionError::NoAction {
-                session: self.id().clone(),
-                sequence: action,
-            });
-        }
-        // Nobody here runs it; perhaps another server does.
-        let mut events = self.events(action);
-        loop {
-            let record = events.next().await?;
-            if record.kind == EntryKind::Observation && record.cause == Some(action) {
-                return Ok(record);
-            }
-        }
+        self.conductor.answer(action).await
     }
 
     /// Its events, from a number on.
@@ -160,12 +136,5 @@ impl Session {
     /// When the sandbox cannot be ended.
     pub async fn close(&self) -> Result<(), SessionError> {
         self.conductor.close(Why::Asked).await
-    }
-
-    async fn outcome(&self, answer: pending::Answer) -> Result<Arc<Record>, SessionError> {
-        match pending::outcome(answer).await {
-            Some(outcome) => outcome.into_result(),
-            None => Err(SessionError::ShuttingDown),
-        }
     }
 }

@@ -13,7 +13,7 @@ use zareba_protocol::SessionId;
 use zareba_runtime::Runtime;
 
 use crate::{
-    Guard, Home, Idle, NewSession, Owner, Session, SessionError, SessionInfo, SessionState,
+    Guard, Home, Idle, NewSession, Owner, Secret, Session, SessionError, SessionInfo, SessionState,
     ToolSource,
     conductor::{Common, Conductor, Ending},
     create,
@@ -51,6 +51,9 @@ pub struct SessionsOptions {
     /// Directories of this machine that a session may be given as its workspace, with all that is
     /// below them.
     pub workspaces: Vec<PathBuf>,
+    /// Secrets of the operator that programs of sessions can come by, such as those of tool
+    /// servers. Every session hides them like its own.
+    pub hidden: Vec<Secret>,
 }
 
 /// How long those may take who are told that nobody waits for anything any more.

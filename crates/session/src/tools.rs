@@ -3,33 +3,27 @@
 //! A call is an action like any other: recorded, judged, and answered once. Only its deed is not
 //! the executor's: the registry calls the tool, whose host runs in the sandbox.
 
+mod add;
+mod call;
+mod hidden;
 mod place;
 mod source;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
-use zareba_eventlog::Record;
-use zareba_protocol::{ErrorClass, ObservationEvent, UseTool};
+use tokio::sync::Mutex as Exclusive;
 use zareba_tools::{
-    Arguments, Call, CommandTool, CommandToolSpec, Entrypoint, LoadFailure, Place, PythonHost,
-    PythonOptions, Registry, Tool, ToolDefinition, ToolError, ToolName, observation,
+    CommandTool, CommandToolSpec, Entrypoint, LoadFailure, Place, PythonHost, PythonOptions,
+    Registry, Tool, ToolDefinition, ToolError, ToolName,
 };
 
-use crate::{SessionError, conductor::Conductor, event};
+use crate::{SessionError, conductor::Conductor};
 use place::SessionPlace;
 
-pub use source::ToolSource;
-
-/// How often tools can be added to one session: each time may start an interpreter.
-pub const HOSTS_MAX: usize = 32;
-
-/// What is kept of all tools of a session, as JSON: half of what its document may have.
-const KEPT_BYTES_MAX: usize = 512 * 1024;
+pub use add::HOSTS_MAX;
+pub(crate) use call::{CallGuard, is_call, is_call_action, unknown};
+pub use source::{ToolSource, ToolSupply};
 
 /// Tools that are to be added to a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +32,8 @@ pub struct NewTools {
     pub entrypoints: Vec<Entrypoint>,
     /// The interpreter: a name to look for, or the path of one; `python3` when absent.
     pub python: Option<String>,
-    /// Variables of the interpreter. They are kept with the session; secrets belong into the
-    /// session's own, which every program in it has.
+    /// Variables of the interpreter. They are kept with the session, so that none of them may hold
+    /// one of its secrets.
     pub environment: Vec<(String, String)>,
     /// Where the interpreter starts; the workspace when absent.
     pub directory: Option<String>,
@@ -70,12 +64,19 @@ pub(crate) struct KeptTools {
 }
 
 /// What a session has of tools.
-#[derive(Debug)]
 pub(crate) struct Toolbox {
     registry: Registry,
-    kept: Mutex<Vec<KeptTools>>,
-    /// The tools that every session has are there.
-    sourced: OnceCell<()>,
+    kept: Mutex<Kept>,
+    /// Where those come from that every session has, from when they were needed first.
+    supply: OnceLock<Arc<dyn ToolSupply>>,
+    /// Held by the one who asks there.
+    looking: Exclusive<()>,
+}
+
+/// What was added, and how many are being added.
+struct Kept {
+    tools: Vec<KeptTools>,
+    reserved: usize,
 }
 
 /// The tools of a session, for those who add, list and remove them.
@@ -88,16 +89,20 @@ impl Toolbox {
     pub(crate) fn new(kept: Vec<KeptTools>) -> Self {
         Self {
             registry: Registry::new(),
-            kept: Mutex::new(kept),
-            sourced: OnceCell::new(),
+            kept: Mutex::new(Kept {
+                tools: kept,
+                reserved: 0,
+            }),
+            supply: OnceLock::new(),
+            looking: Exclusive::default(),
         }
     }
 
     pub(crate) fn kept(&self) -> Vec<KeptTools> {
-        self.lock().clone()
+        self.lock().tools.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<KeptTools>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -126,43 +131,18 @@ impl SessionTools {
         self
     }
 
-    /// All tools, in the order in which they were added.
+    /// All tools, in the order in which they were added, with secrets hidden in what is said of
+    /// them.
     pub fn list(&self) -> Vec<ToolDefinition> {
-        self.registry().list()
+        let tools = self.registry().list().into_iter();
+        let mask = &self.conductor.mask;
+        tools.map(|tool| hidden::definition(mask, tool)).collect()
     }
 
     /// Entrypoints that made a toolkit.
     pub fn toolkits(&self) -> Vec<String> {
         let kept = self.conductor.tools.kept();
         kept.into_iter().flat_map(|kept| kept.toolkits).collect()
-    }
-
-    /// Adds tools: starts an interpreter when there are entrypoints, and keeps what was added with
-    /// the session. Entrypoints that cannot be loaded are told; when none can, nothing is added.
-    ///
-    /// # Errors
-    /// When a name is taken, nothing could be loaded, or what is asked for makes no sense.
-    pub async fn add(&self, new: NewTools) -> Result<ToolsAdded, SessionError> {
-        self.conductor.require_unclosed("take tools")?;
-        let _in_use = self.conductor.begin_use();
-        self.check(&new)?;
-        let mut added = ToolsAdded::default();
-        let mut tools = commands(&self.place(), &new.commands)?;
-        if !new.entrypoints.is_empty() {
-            let started =
-                PythonHost::start(self.place(), new.entrypoints.clone(), options(&new)).await?;
-            let (host, loaded) = started;
-            tools.extend(host.tools());
-            added.toolkits = loaded.toolkits;
-            added.failures = loaded.failures;
-        }
-        if tools.is_empty() {
-            return Err(nothing_loaded(&added.failures));
-        }
-        added.tools = tools.iter().map(|tool| tool.definition().clone()).collect();
-        self.registry().add_all(tools)?;
-        self.keep(new, &added).await?;
-        Ok(added)
     }
 
     /// Removes a tool. Calls that are under way go on; an interpreter ends with its last tool.
@@ -181,12 +161,15 @@ impl SessionTools {
         }
         {
             let mut kept = self.conductor.tools.lock();
-            for one in kept.iter_mut() {
+            for one in &mut kept.tools {
                 one.tools.retain(|tool| tool.name != *name);
             }
-            kept.retain(|one| !one.tools.is_empty());
+            kept.tools.retain(|one| !one.tools.is_empty());
         }
-        Ok(self.conductor.write_down().await?)
+        // Also when whoever asked goes away: it must not be back after a restart.
+        let session = Arc::clone(&self.conductor);
+        let written = tokio::spawn(async move { session.write_down().await }).await;
+        Ok(written.map_err(|_| SessionError::ShuttingDown)??)
     }
 
     /// Has every host begin anew: state that tools have kept is as it was at first.
@@ -196,63 +179,8 @@ impl SessionTools {
     pub async fn reset(&self) -> Result<(), SessionError> {
         self.conductor.require_unclosed("reset its tools")?;
         let _in_use = self.conductor.begin_use();
-        Ok(self.registry().reset().await?)
-    }
-
-    fn check(&self, new: &NewTools) -> Result<(), SessionError> {
-        let invalid = |message: String| Err(SessionError::Invalid { message });
-        if self.conductor.tools.lock().len() >= HOSTS_MAX {
-            return Err(SessionError::TooMany {
-                message: format!(
-                    "tools were added {HOSTS_MAX} times, which is the limit; add several at once, or remove some"
-                ),
-            });
-        }
-        if new.entrypoints.is_empty() && new.commands.is_empty() {
-            return invalid("there is nothing to add; name an entrypoint or a command".to_owned());
-        }
-        let hides = |text: &String| self.conductor.mask.hides(text);
-        let variables = new.environment.iter();
-        if let Some((name, _)) = variables.clone().find(|(_, value)| hides(value)) {
-            return invalid(format!(
-                "the variable `{name}` holds a secret of the session, which the tools have anyway"
-            ));
-        }
-        let texts = new.entrypoints.iter().map(|it| it.as_str().to_owned());
-        if texts.into_iter().any(|text| hides(&text)) {
-            return invalid(
-                "an entrypoint must not hold a secret; read it from a variable".to_owned(),
-            );
-        }
-        Ok(())
-    }
-
-    /// Writes down what was added; what cannot be kept is not added.
-    async fn keep(&self, new: NewTools, added: &ToolsAdded) -> Result<(), SessionError> {
-        let toolbox = &self.conductor.tools;
-        let one = KeptTools {
-            new,
-            toolkits: added.toolkits.clone(),
-            tools: added.tools.clone(),
-        };
-        toolbox.lock().push(one);
-        let bytes = serde_json::to_vec(&toolbox.kept()).map_or(usize::MAX, |text| text.len());
-        let written = if bytes > KEPT_BYTES_MAX {
-            Err(SessionError::TooMany {
-                message: format!(
-                    "the descriptions of all tools would have {bytes} bytes, and the limit is {KEPT_BYTES_MAX}"
-                ),
-            })
-        } else {
-            self.conductor.write_down().await.map_err(Into::into)
-        };
-        if written.is_err() {
-            toolbox.lock().retain(|it| it.tools != added.tools);
-            for tool in &added.tools {
-                toolbox.registry.remove(&tool.name);
-            }
-        }
-        written
+        let reset = self.registry().reset().await;
+        Ok(reset.map_err(|error| hidden::error(&self.conductor.mask, error))?)
     }
 }
 
@@ -268,56 +196,6 @@ impl Conductor {
             }
         }
     }
-
-    /// Calls a tool; `None` when the server ends before anything is known.
-    pub(crate) async fn call_tool(
-        self: &Arc<Self>,
-        call: &UseTool,
-        timeout: Option<Duration>,
-    ) -> Option<ObservationEvent> {
-        let run = async {
-            // A host that sleeps with its sandbox would not answer.
-            if let Err(error) = self.awake().await.map(drop) {
-                return event::failure_of(&error);
-            }
-            if self.tools.registry.get(&call.name).is_none() {
-                self.source_tools().await;
-            }
-            let asked = Call {
-                arguments: Arguments {
-                    positional: call.positional.clone(),
-                    named: call.arguments.clone(),
-                },
-                timeout: timeout.or(Some(self.common.options.timeout)),
-                is_validated: !call.unchecked,
-            };
-            let result = self.tools.registry.call(&call.name, asked).await;
-            observation(&call.name, result).into()
-        };
-        let mut closing = self.closing.subscribe();
-        tokio::select! {
-            biased;
-            answer = run => Some(answer),
-            _ = closing.wait_for(|closing| *closing) => Some(unknown("the session was closed while it ran")),
-            () = self.letting_go() => None,
-        }
-    }
-}
-
-/// What is said of a call that nobody can say more about.
-pub(crate) fn unknown(why: &str) -> ObservationEvent {
-    event::failure(
-        ErrorClass::Disconnected.as_str(),
-        format!(
-            "ERROR: The outcome of the tool is unknown: {why}. It may have run, in whole or in part; look before you call it again."
-        ),
-    )
-}
-
-/// Whether a record is of a call of a tool, also when it is not whole.
-pub(crate) fn is_call(record: &Record) -> bool {
-    let kind = record.payload.get("action").and_then(|kind| kind.as_str());
-    matches!(kind, Some("call_tool" | "call_tool_mcp"))
 }
 
 fn restored(place: &Arc<dyn Place>, kept: KeptTools) -> Result<Vec<Arc<dyn Tool>>, ToolError> {
@@ -355,17 +233,6 @@ fn options(new: &NewTools) -> PythonOptions {
         directory: new.directory.clone(),
         ..default
     }
-}
-
-fn nothing_loaded(failures: &[LoadFailure]) -> SessionError {
-    let message = match failures.first() {
-        None => "the entrypoints have no functions; name functions, tools or toolkits".to_owned(),
-        Some(failure) => format!(
-            "the entrypoint `{}` cannot be loaded: {}: {}",
-            failure.entrypoint, failure.kind, failure.message
-        ),
-    };
-    SessionError::Invalid { message }
 }
 
 impl std::fmt::Debug for SessionTools {

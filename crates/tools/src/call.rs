@@ -12,6 +12,9 @@ pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// How deep a result may nest: what stores and shows it goes down as deep and no deeper.
 pub const RESULT_DEPTH_MAX: usize = 64;
 
+/// How many values a result may be made of: in memory each takes many times what it has as text.
+pub const RESULT_VALUES_MAX: usize = 1_000_000;
+
 /// What a tool is called with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arguments {

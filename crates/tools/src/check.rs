@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::Arguments;
 
 /// The longest schema of one tool, as text.
-const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
 /// Comparisons, all in all: far more than honest arguments take, and well under a second.
 const STEPS_MAX: usize = 1_000_000;

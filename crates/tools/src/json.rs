@@ -12,23 +12,40 @@ pub(crate) fn lenient(text: &str) -> Value {
         .unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// How deep arrays and objects nest, as far as brackets outside of texts tell.
-pub(crate) fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    outside_of_texts(text, |byte| match byte {
-        b'[' | b'{' => {
-            depth += 1;
-            deepest = deepest.max(depth);
-        }
-        b']' | b'}' => depth = depth.saturating_sub(1),
-        _ => {}
-    });
-    deepest
+/// What can be told of JSON without reading it into memory, where a few bytes of it become many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JsonShape {
+    /// How deep arrays and objects nest, as far as brackets outside of texts tell.
+    pub depth: usize,
+    /// How many values there are, and names of members: no fewer than reading it makes.
+    pub values: usize,
 }
 
-fn outside_of_texts(text: &str, mut see: impl FnMut(u8)) {
+impl JsonShape {
+    /// Looks at bytes that should be JSON. What is none has a shape as well.
+    pub fn of(json: &[u8]) -> Self {
+        let mut shape = Self {
+            depth: 0,
+            values: 1,
+        };
+        let mut depth = 0_usize;
+        outside_of_texts(json, |byte| match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                shape.depth = shape.depth.max(depth);
+                shape.values += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' | b':' => shape.values += 1,
+            _ => {}
+        });
+        shape
+    }
+}
+
+fn outside_of_texts(json: &[u8], mut see: impl FnMut(u8)) {
     let (mut in_text, mut escaped) = (false, false);
-    for byte in text.bytes() {
+    for &byte in json {
         match (in_text, byte) {
             (true, _) if escaped => escaped = false,
             (true, b'\\') => escaped = true,
@@ -91,21 +108,53 @@ mod tests {
     }
 
     #[test]
-    fn depth_counts_brackets_outside_of_texts() {
-        for (text, deep) in [
-            ("1", 0),
-            ("[]", 1),
-            (r#"{"a": ["[[["]}"#, 2),
-            (r#""\"[[""#, 0),
+    fn a_shape_counts_what_is_outside_of_texts() {
+        for (text, depth, values) in [
+            ("1", 0, 1),
+            ("[]", 1, 2),
+            ("[1,2]", 1, 3),
+            (r#"{"a": ["[[[,,"]}"#, 2, 4),
+            (r#""\"[[""#, 0, 1),
         ] {
-            assert_eq!(depth(text), deep, "{text}");
+            let shape = JsonShape { depth, values };
+            assert_eq!(JsonShape::of(text.as_bytes()), shape, "{text}");
         }
+    }
+
+    /// How many values and names there are.
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+            Value::Object(members) => 1 + members.values().map(|it| 1 + count(it)).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((".{0,4}", inner), 0..6)
+                    .prop_map(|members| members.into_iter().collect::<Value>()),
+            ]
+        })
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in ".{0,200}") {
-            let _ = (lenient(&text), depth(&text));
+            let _ = (lenient(&text), JsonShape::of(text.as_bytes()));
+        }
+
+        #[test]
+        fn g_1_reading_never_makes_more_values_than_the_shape_says(value in any_json()) {
+            let shape = JsonShape::of(value.to_string().as_bytes());
+            prop_assert!(count(&value) <= shape.values, "{} {:?}", value, shape);
         }
     }
 }

@@ -19,20 +19,21 @@ mod registry;
 
 mod command;
 mod function;
-mod place;
 mod python;
 
-pub use call::{Arguments, Call, OUTPUT_BYTES_MAX, RESULT_DEPTH_MAX, Returned};
+pub use call::{Arguments, Call, OUTPUT_BYTES_MAX, RESULT_DEPTH_MAX, RESULT_VALUES_MAX, Returned};
 pub use command::{CommandParameter, CommandTool, CommandToolSpec};
 pub use definition::{Origin, ToolDefinition};
 pub use error::{Exception, NotJson, ToolError};
 pub use function::FunctionTool;
+pub use json::JsonShape;
 pub use name::{InvalidToolName, ToolName};
 pub use outcome::observation;
-pub use place::{Place, PlaceError};
 pub use python::{Entrypoint, InvalidEntrypoint, LoadFailure, Loaded, PythonHost, PythonOptions};
 pub use registry::{Registry, TOOLS_MAX};
 pub use tool::{Host, Tool};
+/// Where hosts of tools run, such as a sandbox.
+pub use zareba_wire::program::{Place, PlaceError};
 
 /// What [`tool!`] makes schemas with.
 #[doc(hidden)]

@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    Call, Host, NotJson, RESULT_DEPTH_MAX, Returned, Tool, ToolDefinition, ToolError, ToolName,
-    check::Check, json,
+    Call, Host, JsonShape, NotJson, RESULT_DEPTH_MAX, RESULT_VALUES_MAX, Returned, Tool,
+    ToolDefinition, ToolError, ToolName, check::Check,
 };
 
 /// Tools that a session may have.
@@ -84,6 +84,26 @@ impl Registry {
         Ok(())
     }
 
+    /// Adds a tool, in the place of one with the same name and origin when there is one.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); the name may be that of a tool from elsewhere.
+    pub fn replace(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
+        let definition = tool.definition();
+        let check = Arc::new(checked(definition)?);
+        let mut entries = self.entries();
+        let before = entries.iter_mut().find(|entry| {
+            let known = entry.tool.definition();
+            known.name == definition.name && known.origin == definition.origin
+        });
+        if let Some(before) = before {
+            *before = Entry { tool, check };
+            return Ok(());
+        }
+        drop(entries);
+        self.add(tool)
+    }
+
     /// Removes a tool and says whether there was one. Calls that are under way go on.
     pub fn remove(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let mut entries = self.entries();
@@ -128,7 +148,7 @@ impl Registry {
                 return Err(ToolError::TimedOut { tool, limit });
             }
         };
-        shallow(name, returned)
+        manageable(name, returned)
     }
 
     /// Has every host begin anew: state that tools have kept is as it was at first.
@@ -199,16 +219,20 @@ pub(crate) fn checked(definition: &ToolDefinition) -> Result<Check, ToolError> {
 }
 
 /// Refuses a result that nobody could store or show.
-fn shallow(tool: &str, returned: Returned) -> Result<Returned, ToolError> {
-    let depth = json::depth(&returned.json);
-    if depth <= RESULT_DEPTH_MAX {
+fn manageable(tool: &str, returned: Returned) -> Result<Returned, ToolError> {
+    let JsonShape { depth, values } = JsonShape::of(returned.json.as_bytes());
+    let message = if depth > RESULT_DEPTH_MAX {
+        format!("it nests {depth} levels deep, and the limit is {RESULT_DEPTH_MAX}")
+    } else if values > RESULT_VALUES_MAX {
+        format!("it is made of {values} values, and the limit is {RESULT_VALUES_MAX}")
+    } else {
         return Ok(returned);
-    }
+    };
     Err(ToolError::NotJson(Box::new(NotJson {
         tool: tool.to_owned(),
         kind: "nested".to_owned(),
         description: String::new(),
-        message: format!("it nests {depth} levels deep, and the limit is {RESULT_DEPTH_MAX}"),
+        message,
         stdout: returned.stdout,
         stderr: returned.stderr,
         is_truncated: returned.is_truncated,

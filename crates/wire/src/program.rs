@@ -10,6 +10,7 @@ mod follow;
 mod frame;
 mod json;
 mod outcome;
+mod place;
 mod request;
 mod signal;
 
@@ -22,6 +23,7 @@ pub use frame::{
     ClientFrame, FRAME_BYTES_MAX, FrameError, FrameReader, STDIN_WINDOW_BYTES, ServerFrame,
 };
 pub use outcome::{ProgramExit, StartFailure, StartProgramError};
+pub use place::{Place, PlaceError};
 pub use request::{
     ProgramLine, ProgramRequest, ProgramStdin, REQUEST_BYTES_MAX, TerminalSize, UPGRADE_NAME,
 };

@@ -244,7 +244,7 @@ def health(stage) -> dict:
 
 @case
 def entrypoints_that_give_nothing_are_told(stage) -> None:
-    with stage.another('camel.toolkits.MathToolkit', 'no.such.Thing', 'os.nope') as server:
+    with stage.another('--open', 'camel.toolkits.MathToolkit', 'no.such.Thing', 'os.nope') as server:
         told = requests.get(f'http://127.0.0.1:{server.port}/health', timeout=30).json()
         equal(told['toolkits'], ['camel.toolkits.MathToolkit'])
         equal([failure['entrypoint'] for failure in told['failures']], ['no.such.Thing', 'os.nope'])
@@ -259,14 +259,14 @@ def an_entrypoint_without_sense_is_refused(stage) -> None:
     for entrypoint in ('nodots', 'sample_tools.Counter{"start": '):
         code, words = stage.refused(entrypoint)
         assert code != 0 and 'is no entrypoint' in words, (code, words)
-    with stage.another('sample_tools.Counter{"strat": 1}', 'sample_tools.TOOLS') as server:
+    with stage.another('--open', 'sample_tools.Counter{"strat": 1}', 'sample_tools.TOOLS') as server:
         told = requests.get(f'http://127.0.0.1:{server.port}/health', timeout=30).json()
         equal([(failure['entrypoint'], failure['type']) for failure in told['failures']], [('sample_tools.Counter{"strat": 1}', 'TypeError')])
 
 
 @case
 def strict_mode_holds_arguments_to_their_schema(stage) -> None:
-    with stage.another('--strict', 'camel.toolkits.MathToolkit') as server:
+    with stage.another('--open', '--strict', 'camel.toolkits.MathToolkit') as server:
         url = f'http://127.0.0.1:{server.port}/math_add'
         fits = requests.post(url, json={'args': [1, 2], 'kwargs': {}}, timeout=30)
         equal(fits.json(), {'output': '3'})
@@ -290,12 +290,36 @@ def pages_from_elsewhere_and_other_names_are_refused(stage) -> None:
 
 
 @case
-def beyond_this_machine_a_token_is_needed(stage) -> None:
-    code, words = stage.refused('--host', '0.0.0.0', 'camel.toolkits.MathToolkit')
-    assert code != 0 and '--token' in words and '--open' in words, words
-    code, words = stage.refused('--token', 'short', 'camel.toolkits.MathToolkit')
-    assert code != 0 and 'short' not in words, words
-    with stage.another('--host', '0.0.0.0', '--token', TOKEN, 'camel.toolkits.MathToolkit') as server:
+def a_token_is_asked_for_and_their_client_can_show_it(stage) -> None:
+    with stage.another('camel.toolkits.MathToolkit') as server:
+        tools = MathToolkit().get_tools()
+        stranger = RemoteHttpRuntime('127.0.0.1', server.port).add(tools, 'camel.toolkits.MathToolkit')
+        refused = stranger.get_tools()[0].func(1, 2)
+        assert 'Not authenticated' in refused['error'], refused
+        tools = MathToolkit().get_tools()
+        runtime = RemoteHttpRuntime(server.host, server.port).add(tools, 'camel.toolkits.MathToolkit')
+        assert runtime.wait()
+        equal(runtime.get_tools()[0].func(1, 2), 3)
+        token = server.token
+        files = [path for path in server.state.iterdir() if path.name.endswith('.token')]
+        equal([(path.name, oct(path.stat().st_mode & 0o777)) for path in files], [(f'tools-{server.port}.token', '0o600')])
+        url, body = f'http://127.0.0.1:{server.port}/math_add', {'args': [1, 2], 'kwargs': {}}
+        page = {'Origin': 'https://evil.example'}
+        equal(requests.post(url, json=body, auth=('any', token), headers=page, timeout=30).status_code, 403)
+        equal(requests.post(url, json=body, auth=('any', token[:-1]), timeout=30).status_code, 401)
+        assert token not in ''.join(server.words)
+    equal([path.name for path in server.state.iterdir() if path.name.endswith('.token')], [])
+
+
+@case
+def a_token_can_be_given_in_a_file(stage) -> None:
+    short = stage.scratch / 'short'
+    short.write_text('guess me')
+    code, words = stage.refused('--token-file', str(short), 'camel.toolkits.MathToolkit')
+    assert code != 0 and 'guess me' not in words and '32' in words, words
+    file = stage.scratch / 'token'
+    file.write_text(TOKEN + '\n')
+    with stage.another('--token-file', str(file), 'camel.toolkits.MathToolkit') as server:
         url = f'http://127.0.0.1:{server.port}/math_add'
         body = {'args': [1, 2], 'kwargs': {}}
         equal(requests.post(url, json=body, timeout=30).status_code, 401)
@@ -303,14 +327,29 @@ def beyond_this_machine_a_token_is_needed(stage) -> None:
             answer = requests.post(url, json=body, headers={'Authorization': token}, timeout=30)
             equal((token, answer.status_code), (token, status))
         assert TOKEN not in ''.join(server.words)
-    with stage.another('--host', '0.0.0.0', '--open', 'camel.toolkits.MathToolkit') as server:
+    assert file.exists()
+
+
+@case
+def beyond_this_machine_it_is_said_who_does_tls(stage) -> None:
+    for words in ((), ('--open',)):
+        code, said = stage.refused('--host', '0.0.0.0', *words, 'camel.toolkits.MathToolkit')
+        assert code != 0 and '--tls-cert' in said and '--behind-tls-proxy' in said, said
+    beyond = ('--host', '0.0.0.0', '--behind-tls-proxy')
+    body = {'args': [1, 2], 'kwargs': {}}
+    with stage.another(*beyond, 'camel.toolkits.MathToolkit') as server:
+        url = f'http://127.0.0.1:{server.port}/math_add'
+        equal(requests.post(url, json=body, timeout=30).status_code, 401)
+        answer = requests.post(url, json=body, auth=('any', server.token), headers={'Host': 'any.name'}, timeout=30)
+        equal(answer.json(), {'output': '3'})
+    with stage.another(*beyond, '--open', 'camel.toolkits.MathToolkit') as server:
         answer = requests.post(f'http://127.0.0.1:{server.port}/math_add', json=body, headers={'Host': 'any.name'}, timeout=30)
         equal(answer.json(), {'output': '3'})
 
 
 @case
 def two_servers_live_beside_each_other_and_end_when_told(stage) -> None:
-    with stage.another('sample_tools.Counter{"start": 5}') as server:
+    with stage.another('--open', 'sample_tools.Counter{"start": 5}') as server:
         equal(requests.post(f'http://127.0.0.1:{server.port}/count', json={'args': [], 'kwargs': {}}, timeout=30).json(), {'output': '6'})
         taken = stage.refused('--port', str(server.port), 'camel.toolkits.MathToolkit')
         assert taken[0] != 0 and str(server.port) in taken[1], taken
@@ -328,7 +367,7 @@ def two_servers_live_beside_each_other_and_end_when_told(stage) -> None:
 def every_answer_is_theirs_to_the_byte(stage) -> None:
     """The rows of the contract, asked of both servers in the same order."""
     original = Original(stage.workspace, *ENTRYPOINTS)
-    ours = Ours(stage.binary, stage.scratch, stage.workspace, *ENTRYPOINTS, runtime=stage.runtime)
+    ours = Ours(stage.binary, stage.scratch, stage.workspace, '--open', *ENTRYPOINTS, runtime=stage.runtime)
     different = []
     try:
         for ask in wire.ALL:

@@ -52,7 +52,10 @@ class Server:
 
 
 class Ours(Server):
-    """`zareba tools serve`, on a port that the kernel chose."""
+    """`zareba tools serve`, on a port that the kernel chose.
+
+    It asks for a token unless `--open` is among the words; `host` is then what their client is told.
+    """
 
     def __init__(self, binary: Path, scratch: Path, workspace: Path, *words: str, runtime: str | None = None):
         self.words: list[str] = []
@@ -90,9 +93,20 @@ class Ours(Server):
             except queue.Empty:
                 line = None
             assert line is not None, f'the server does not say where it listens: {"".join(self.words)}'
-            found = re.search(r'listening on http://[^ ]*:(\d+)', line)
+            found = re.search(r'listening on https?://[^ ]*:(\d+)', line)
             if found:
                 return int(found.group(1))
+
+    @property
+    def token(self) -> str:
+        """What callers must show: it is in a file that the server names."""
+        found = re.search(r'the token of callers is in (.+)', ''.join(self.words))
+        assert found, f'the server does not say where the token is: {"".join(self.words)}'
+        return Path(found.group(1)).read_text().strip()
+
+    @property
+    def host(self) -> str:
+        return f'zareba:{self.token}@127.0.0.1'
 
 
 # Their server knows one address only, which would be open to the network.

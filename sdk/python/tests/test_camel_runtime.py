@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, Tuple
 
 import httpx
 import pytest
@@ -288,8 +288,9 @@ def test_one_that_is_not_built_calls_a_server_that_speaks_camels_contract(
     project = tmp_path / "project"
     project.mkdir()
     (project / "somewhere.py").write_text(MODULE.read_text())
-    with tool_server(program, project, ["somewhere.double", "somewhere.fail"]) as port:
-        runtime = RemoteHttpRuntime("127.0.0.1", port).add([somewhere.double, somewhere.fail])
+    with tool_server(program, project, ["somewhere.double", "somewhere.fail"]) as (port, token):
+        runtime = RemoteHttpRuntime("127.0.0.1", port, key=token)
+        runtime.add([somewhere.double, somewhere.fail])
         assert runtime.wait(30) and runtime.ok
         assert runtime.docs == f"http://127.0.0.1:{port}/docs"
         double, fail = runtime.get_tools()
@@ -300,6 +301,14 @@ def test_one_that_is_not_built_calls_a_server_that_speaks_camels_contract(
         assert not runtime.ok
         with pytest.raises(NotFoundError):
             runtime.get_tools()[2].func("x")
+        # As their class is told it, which knows no key.
+        runtime = RemoteHttpRuntime(f"any:{token}@127.0.0.1", port).add(somewhere.double)
+        assert runtime.ok and runtime.get_tools()[0].func(5) == 10
+        assert token not in runtime.docs
+        stranger = RemoteHttpRuntime("127.0.0.1", port).add(somewhere.double)
+        assert not stranger.ok
+        with pytest.raises(ToolError, match="Not authenticated"):
+            stranger.get_tools()[0].func(6)
 
 
 class tool_server:
@@ -316,14 +325,16 @@ class tool_server:
             env={**os.environ, "ZAREBA_STATE_DIRECTORY": self._state.name},
         )
 
-    def __enter__(self) -> int:
+    def __enter__(self) -> Tuple[int, str]:
         assert self._process.stderr is not None
         told = ""
         for line in self._process.stderr:
             told += line
             found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
             if found:
-                return int(found.group(1))
+                token = re.search(r"the token of callers is in (.+)", told)
+                assert token is not None, told
+                return int(found.group(1)), Path(token.group(1)).read_text().strip()
         raise AssertionError(told)
 
     def __exit__(self, *_: object) -> None:

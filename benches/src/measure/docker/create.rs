@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use zareba_runtime_docker::DockerRuntime;
 
-use super::Engine;
+use super::{Engine, plan, with_engine};
 use crate::{
     floors::BareEngine,
-    lane::{Plan, Subject, side_by_side},
+    lane::{Subject, side_by_side},
     quantity::Quantity,
     sandboxes::Sandboxes,
     setting::Setting,
@@ -20,17 +20,13 @@ const WHAT: &str = "container, create to first output";
 const FLOOR: &str = "Engine's create and start";
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
-    let engine = match Engine::find(setting) {
-        Ok(engine) => engine,
-        Err(why) => return Ok(vec![Row::absent(format!("{WHAT}, p50"), why)]),
-    };
+    with_engine(setting, WHAT, |engine| measure_with(engine, setting))
+}
+
+fn measure_with(engine: &Engine, setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let sandboxes = engine.sandboxes(setting, 0)?;
     let (mut ours, mut bare) = (Creation(&sandboxes), Bare(engine.bare()?));
-    let plan = setting.effort.slow_plan(RUNS);
-    let plan = Plan {
-        budget: plan.budget * 10,
-        ..plan
-    };
+    let plan = plan(setting, RUNS);
     let [created, started] = side_by_side([&mut ours, &mut bare], plan)?;
     let row = |percentile: &str, value, floor| {
         Row::new(format!("{WHAT}, {percentile}"), Quantity::time(value))

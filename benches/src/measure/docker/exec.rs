@@ -8,7 +8,7 @@ use std::{
 use zareba_runtime::Sandbox;
 use zareba_runtime_docker::DockerRuntime;
 
-use super::Engine;
+use super::{Engine, with_engine};
 use crate::{
     floors::BareEngine,
     lane::{Plan, Subject, side_by_side},
@@ -24,10 +24,10 @@ const WHAT: &str = "`true` in a container";
 const PEER: &str = "Engine's exec";
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
-    let engine = match Engine::find(setting) {
-        Ok(engine) => engine,
-        Err(why) => return Ok(vec![Row::absent(format!("{WHAT}, p50"), why)]),
-    };
+    with_engine(setting, WHAT, |engine| measure_with(engine, setting))
+}
+
+fn measure_with(engine: &Engine, setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let sandboxes = engine.sandboxes(setting, 0)?;
     let bare = engine.bare()?;
     let mut shell = Shell {

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use zareba_runtime::Runtime as _;
 use zareba_runtime_docker::DockerRuntime;
 
-use super::Engine;
+use super::{Engine, plan, with_engine};
 use crate::{
-    lane::{Plan, Subject, side_by_side},
+    lane::{Subject, side_by_side},
     quantity::Quantity,
     sandboxes::Sandboxes,
     setting::Setting,
@@ -21,18 +21,14 @@ const WHAT: &str = "warm container, create";
 const BESIDE: &str = "started when asked for";
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
-    let engine = match Engine::find(setting) {
-        Ok(engine) => engine,
-        Err(why) => return Ok(vec![Row::absent(format!("{WHAT}, p50"), why)]),
-    };
+    with_engine(setting, WHAT, |engine| measure_with(engine, setting))
+}
+
+fn measure_with(engine: &Engine, setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let warm = engine.sandboxes(setting, WAITING)?;
     let cold = engine.sandboxes(setting, 0)?;
     fill(&warm)?;
-    let plan = setting.effort.slow_plan(RUNS);
-    let plan = Plan {
-        budget: plan.budget * 10,
-        ..plan
-    };
+    let plan = plan(setting, RUNS);
     let subjects: [&mut dyn Subject; 2] = [&mut Taking(&warm), &mut Starting(&cold)];
     let [taken, started] = side_by_side(subjects, plan)?;
     let counts = warm.runtime().pool().unwrap_or_default();

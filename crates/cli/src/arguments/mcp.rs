@@ -1,6 +1,6 @@
 //! `zareba mcp`.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
@@ -13,7 +13,8 @@ Talks on standard input and output unless `--http` is given, and ends with its c
 those of every sandbox (run_command, read_file, edit_file, search_files and others), and those of the
 MCP servers in the `[mcp]` section of the configuration, whose programs run inside the sandbox.
 
-With `--http` every request needs the token: that of ZAREBA_MCP_TOKEN, or one that is made and printed.
+With `--http` every request needs the token: that of `--token-file` or ZAREBA_MCP_TOKEN, or one
+that is made and kept in a file that only you can read, as long as the server runs.
 
 Examples:
   claude mcp add sandbox -- zareba mcp --workspace .
@@ -26,6 +27,9 @@ pub(crate) struct McpArguments {
     /// Serve streamable HTTP on this loopback address instead of standard input and output
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:8017")]
     pub(crate) http: Option<SocketAddr>,
+    /// A file with the token that clients must show, of 32 characters or more
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Let web pages of this origin ask; may be repeated
     #[arg(long, value_name = "URL", requires = "http")]
     pub(crate) origin: Vec<String>,

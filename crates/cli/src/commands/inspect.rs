@@ -77,7 +77,7 @@ fn in_words(summary: &SandboxSummary, document: &Value) -> String {
     let mut text = format!("{}\n", summary.id);
     let mut row = |name: &str, what: &str| {
         // Writing to a string cannot fail.
-        let line = format!("  {name:<18}{what}");
+        let line = format!("  {name:<18}{}", say::printable_line(what));
         let _ = writeln!(text, "{}", line.trim_end());
     };
     row("runtime", summary.runtime);

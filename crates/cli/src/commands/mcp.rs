@@ -3,24 +3,24 @@
 mod place;
 mod servers;
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, OnceLock},
-};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use zareba_config::Configuration;
 use zareba_mcp::{
     client::{McpServers, Naming},
     server::{HttpOptions, HttpServer, ServerOptions, Token, ToolServer, serve_stdio},
 };
-use zareba_runtime::Sandbox;
+use zareba_runtime::{Sandbox, SandboxPlace};
 use zareba_tools::Registry;
 
 use crate::{
     arguments::{McpArguments, OutputFormat},
-    commands::{Context, VERSION},
+    commands::{
+        Context, VERSION,
+        tools::{ServerToken, Whereabouts},
+    },
     exit::Exit,
     failure::{Failure, OrFail as _},
     sandbox::{self, Fleet, Place},
@@ -28,8 +28,9 @@ use crate::{
     signals::Signals,
 };
 
-pub(crate) use place::SandboxPlace;
-pub(crate) use servers::{pins, specs};
+pub(crate) use servers::{pins, secrets, specs};
+
+use place::SandboxWorkplace;
 
 /// The variable with the token for `--http`.
 const TOKEN_VARIABLE: &str = "ZAREBA_MCP_TOKEN";
@@ -46,8 +47,11 @@ pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exi
         context,
         arguments,
         configuration: &configuration,
-        token: token(context),
+        token: token(context, arguments)?,
     };
+    if let Err(error) = zareba_config::wipe_keys() {
+        tracing::warn!(%error, "programs of the same user can read the token in our environment");
+    }
     match &arguments.session {
         None => sandbox::within(context, &configuration, async |sandbox| {
             job.serve(sandbox).await
@@ -70,108 +74,128 @@ struct Job<'a> {
     context: &'a Context,
     arguments: &'a McpArguments,
     configuration: &'a Configuration,
-    token: String,
+    token: Option<ServerToken>,
 }
 
 impl Job<'_> {
     async fn serve(&self, sandbox: Arc<dyn Sandbox>) -> Result<Exit, Failure> {
-        let place = Arc::new(SandboxPlace::new(sandbox));
+        let workplace = Arc::new(SandboxWorkplace(Arc::clone(&sandbox)));
+        let servers = Arc::new(Mutex::new(self.servers(sandbox)?));
         let registry = Registry::new();
         let (are_there, ready) = watch::channel(false);
         let options = ServerOptions {
             version: VERSION.to_owned(),
             remarks: None,
         };
-        let server =
-            ToolServer::new(Arc::clone(&place) as _, options).with_tools(registry.clone(), ready);
-        let connected = OnceLock::new();
+        let server = ToolServer::new(workplace, options)
+            .with_tools(registry.clone(), ready)
+            .with_servers(Arc::clone(&servers));
         let equip = async {
-            let servers = self.connect(&place, &registry).await?;
+            let mut servers = servers.lock().await;
+            servers.look_for(&registry).await;
+            for problem in servers.problems() {
+                say::warning(problem);
+            }
+            drop(servers);
             are_there.send_replace(true);
-            let _ = connected.set(servers);
             // They are there as long as clients are.
-            std::future::pending::<Result<Infallible, Failure>>().await
+            std::future::pending::<Infallible>().await
         };
         // Clients do not wait for servers whose programs are perhaps fetched first.
         let outcome = tokio::select! {
             outcome = self.answer(server) => outcome,
-            Err(failure) = equip => Err(failure),
+            never = equip => match never {},
         };
-        if let Some(servers) = connected.get() {
+        // Where a client still waits for one of them, they end with the sandbox.
+        if let Ok(servers) = servers.try_lock() {
             servers.close().await;
         }
         outcome
     }
 
-    /// Puts the tools of configured servers into the registry.
-    async fn connect(
-        &self,
-        place: &Arc<SandboxPlace>,
-        registry: &Registry,
-    ) -> Result<McpServers, Failure> {
+    /// The configured servers, with what was accepted of them.
+    fn servers(&self, sandbox: Arc<dyn Sandbox>) -> Result<McpServers, Failure> {
         let settings = &self.configuration.settings;
         let pins = pins(Place::new(self.context, settings).state())?;
         for server in &self.arguments.approve {
             let approved = pins.approve(server);
             approved.or_fail(Exit::Failure, "cannot accept the tools of a server")?;
         }
-        let place = Arc::clone(place) as Arc<dyn zareba_tools::Place>;
+        let place = Arc::new(SandboxPlace(sandbox));
         let specs = specs(&settings.mcp)?;
-        let connected = McpServers::connect(specs, Some(place), pins, Naming::Prefixed);
-        let mut servers = connected.await;
-        servers.add_to(registry);
-        for problem in servers.problems() {
-            say::warning(problem);
-        }
-        Ok(servers)
+        Ok(McpServers::new(specs, Some(place), pins, Naming::Prefixed))
     }
 
     async fn answer(&self, server: ToolServer) -> Result<Exit, Failure> {
-        let Some(address) = self.arguments.http else {
+        let (Some(address), Some(token)) = (self.arguments.http, &self.token) else {
             let served = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout()).await;
             served.or_fail(Exit::Failure, "cannot serve the client")?;
             return Ok(Exit::Success);
         };
-        let token = Token::new(&self.token).ok_or_else(|| {
-            let message = format!(
-                "the token in {TOKEN_VARIABLE} has fewer than {} characters",
-                Token::BYTES_MIN
-            );
-            Failure::new(Exit::Usage, message)
-        })?;
         let options = HttpOptions {
             address,
-            token,
+            token: Token::new(token.secret())
+                .ok_or_else(|| Failure::new(Exit::Usage, "the token is too short"))?,
             origins: self.arguments.origin.clone(),
         };
         let bound = HttpServer::bind(options);
-        let listening = bound.or_fail(Exit::Start, "cannot serve the Model Context Protocol")?;
-        self.announce(&listening.url())?;
+        let listening = bound
+            .or_fail(Exit::Start, "cannot serve the Model Context Protocol")
+            .map_err(|failure| only_local(failure, address))?;
+        let state = Place::new(self.context, &self.configuration.settings);
+        let url = listening.url();
+        let known = token.publish(state.state(), &token_file(&url))?;
+        self.announce(&url, token, &known)?;
         // A signal ends us with the sandbox.
         listening.serve(server, std::future::pending()).await;
         Ok(Exit::Success)
     }
 
-    fn announce(&self, url: &str) -> Result<(), Failure> {
-        let is_ours = self.context.environment.get(TOKEN_VARIABLE).is_none();
-        match self.context.globals.output {
-            OutputFormat::Json => say::line(json!({ "url": url, "token": self.token })),
-            OutputFormat::Text if is_ours => {
-                say::note(format_args!("serving {url} with the token {}", self.token));
-                Ok(())
-            }
-            OutputFormat::Text => {
-                say::note(format_args!(
-                    "serving {url} with the token of {TOKEN_VARIABLE}"
-                ));
-                Ok(())
-            }
+    fn announce(&self, url: &str, token: &ServerToken, known: &Whereabouts) -> Result<(), Failure> {
+        if self.context.globals.output == OutputFormat::Json {
+            let file = known.file().map(|file| file.display().to_string());
+            return say::line(json!({ "url": url, "token": token.secret(), "token_file": file }));
         }
+        say::note(format_args!("serving {url}"));
+        if let Some(file) = known.file() {
+            say::note(format_args!(
+                "the token of clients is in {}",
+                file.display()
+            ));
+        }
+        say::words(format_args!(
+            "  claude mcp add --transport http sandbox {url} --header \"Authorization: Bearer {}\"",
+            known.in_shell()
+        ));
+        Ok(())
     }
 }
 
-/// The token of the environment, or a new one.
-fn token(context: &Context) -> String {
+/// The token of clients by HTTP: that of a file or of the environment, or a new one.
+fn token(context: &Context, arguments: &McpArguments) -> Result<Option<ServerToken>, Failure> {
+    if arguments.http.is_none() {
+        return Ok(None);
+    }
     let given = context.environment.get(TOKEN_VARIABLE);
-    given.map_or_else(Token::generate, ToOwned::to_owned)
+    let token = match (&arguments.token_file, given) {
+        (Some(file), _) => ServerToken::in_file(file)?,
+        (None, Some(value)) => ServerToken::in_variable(TOKEN_VARIABLE, value)?,
+        (None, None) => ServerToken::made(),
+    };
+    Ok(Some(token))
+}
+
+/// The name of the file with a token that was made: one for each port, so for each server.
+fn token_file(url: &str) -> String {
+    let port = url.rsplit(':').next().unwrap_or_default();
+    let digits = port.chars().take_while(char::is_ascii_digit);
+    format!("mcp-{}.token", digits.collect::<String>())
+}
+
+/// There is no TLS of ours here, so others cannot be let in.
+fn only_local(failure: Failure, address: SocketAddr) -> Failure {
+    if address.ip().to_canonical().is_loopback() {
+        return failure;
+    }
+    failure.hint("listen on a loopback address, and put a proxy with TLS in front")
 }

@@ -2,9 +2,10 @@
 
 mod call;
 mod list;
-mod place;
 mod serve;
 mod source;
+mod token;
+mod transport;
 
 use crate::{
     arguments::{ToolsArguments, ToolsCommand},
@@ -12,6 +13,8 @@ use crate::{
     exit::Exit,
     failure::Failure,
 };
+
+pub(crate) use token::{ServerToken, Whereabouts};
 
 /// Does what was asked for.
 pub(crate) fn perform(context: &Context, arguments: &ToolsArguments) -> Result<Exit, Failure> {

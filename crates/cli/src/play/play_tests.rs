@@ -80,3 +80,13 @@ fn failures_are_marked() {
         "▶ read: /none\n  File not found: /none.\n  ✗ error · 200 s\n",
     );
 }
+
+#[test]
+fn what_a_command_wrote_cannot_order_the_terminal_about() {
+    check(
+        r#"{"action": "read", "args": {"path": "/a\u001b[2J"}}"#,
+        &command("a\u{1b}]0;b\u{7}\tc\u{202e}", 0, ""),
+        Duration::from_secs(1),
+        "▶ read: /a\\u{1b}[2J\n  a\\u{1b}]0;b\\u{7}\tc\\u{202e}\n  ✓ exit code 0 · 1.00 s\n",
+    );
+}

@@ -3,6 +3,7 @@
 use std::{future::Future, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{body::Body, extract::Request as AxumRequest, response::Response};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::FutureExt as _;
 use http::{
     HeaderMap, HeaderValue, Request, StatusCode,
@@ -15,7 +16,7 @@ use zareba_wire::{
     Endpoint,
     server::ServerLimits,
     serving::{
-        Admission, BindError, Listener, Respond, URI_BYTES_MAX, accept_until, harden,
+        Admission, BindError, Listener, Respond, Secure, URI_BYTES_MAX, accept_until, harden,
         host_is_loopback, names_loopback,
     },
 };
@@ -31,10 +32,11 @@ const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
 /// Who may call tools.
 #[derive(Clone)]
 pub enum Access {
-    /// Whoever is on this machine, but no web page. CAMEL's own client can send no token, so this
-    /// is what it needs.
+    /// Whoever is on this machine, but no web page.
     Loopback,
-    /// Whoever shows this token as `Authorization: Bearer …`.
+    /// Whoever shows this token: as `Authorization: Bearer …`, or as the password of a user whose
+    /// name does not matter. CAMEL's own client can do the latter: it makes URLs of the host that
+    /// it is given, and `any:TOKEN@host` is one.
     Token(String),
     /// Whoever reaches the port: said by somebody who knows what that means.
     Anyone,
@@ -55,6 +57,7 @@ impl std::fmt::Debug for Access {
 pub struct CamelServer {
     listener: Listener,
     access: Access,
+    scheme: &'static str,
 }
 
 impl CamelServer {
@@ -67,12 +70,34 @@ impl CamelServer {
     pub fn bind(address: SocketAddr, access: Access) -> Result<Self, BindError> {
         let guarded = !matches!(access, Access::Loopback);
         let listener = Listener::bind(&Endpoint::Tcp(address), guarded)?;
-        Ok(Self { listener, access })
+        Ok(Self {
+            listener,
+            access,
+            scheme: "http",
+        })
+    }
+
+    /// The same, with a handshake that encrypts each connection.
+    #[must_use]
+    pub fn secured(self, secure: Arc<dyn Secure>) -> Self {
+        Self {
+            listener: self.listener.secured(secure),
+            scheme: "https",
+            ..self
+        }
     }
 
     /// Where it really listens: with the port that the kernel chose.
     pub fn endpoint(&self) -> &Endpoint {
         self.listener.endpoint()
+    }
+
+    /// The same for clients.
+    pub fn url(&self) -> String {
+        match self.listener.endpoint() {
+            Endpoint::Tcp(address) => format!("{}://{address}", self.scheme),
+            Endpoint::Unix(path) => format!("unix:{}", path.display()),
+        }
     }
 
     /// Whether only this machine can reach it.
@@ -106,7 +131,8 @@ struct Gate {
 
 /// Who may come in, decided on the head of a request.
 enum Visitors {
-    /// Whoever has the token. What a browser would send is of no interest: no page has it.
+    /// Whoever has the token. A page has none to send as a bearer, but a browser sends a password
+    /// that it knows by itself, so that pages from elsewhere are refused then.
     Holding([u8; 32]),
     /// Whoever is on this machine, but no web page from elsewhere: neither by posting across sites
     /// nor through a name that was made to point here.
@@ -127,8 +153,11 @@ impl Visitors {
 
     fn examine<B>(&self, request: &Request<B>) -> Result<(), Response> {
         match self {
-            Self::Holding(token) if has_token(request.headers(), token) => Ok(()),
-            Self::Holding(_) => Err(unauthenticated()),
+            Self::Holding(token) => match shown(request.headers(), token) {
+                Some(Shown::Bearer) => Ok(()),
+                Some(Shown::Password) => require_own_origin(request.headers()),
+                None => Err(unauthenticated()),
+            },
             Self::Local if !host_is_loopback(request.uri(), request.headers()) => {
                 let detail = "without a token, the Host must be `localhost` or a loopback address";
                 Err(answer::detail(StatusCode::MISDIRECTED_REQUEST, detail))
@@ -177,13 +206,36 @@ fn digest(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
+/// How a caller showed the token.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    Bearer,
+    Password,
+}
+
 /// Digests of one length are compared whole, so that the time it takes says nothing of the token.
-fn has_token(headers: &HeaderMap, token: &[u8; 32]) -> bool {
-    let offered = headers
-        .get(AUTHORIZATION)
-        .map_or(&b""[..], HeaderValue::as_bytes);
-    let (scheme, offered) = offered.split_at_checked(7).unwrap_or_default();
-    scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(digest(offered).ct_eq(token))
+fn shown(headers: &HeaderMap, token: &[u8; 32]) -> Option<Shown> {
+    let mut offers = headers.get_all(AUTHORIZATION).iter();
+    let (Some(offered), None) = (offers.next(), offers.next()) else {
+        return None;
+    };
+    let is_token = |offered: &[u8]| bool::from(digest(offered).ct_eq(token));
+    let (scheme, offered) = split_at_space(offered.as_bytes())?;
+    if scheme.eq_ignore_ascii_case(b"Bearer") {
+        return is_token(offered).then_some(Shown::Bearer);
+    }
+    if !scheme.eq_ignore_ascii_case(b"Basic") {
+        return None;
+    }
+    let pair = STANDARD.decode(offered).ok()?;
+    let colon = pair.iter().position(|&byte| byte == b':')?;
+    let password = pair.get(colon + 1..)?;
+    is_token(password).then_some(Shown::Password)
+}
+
+fn split_at_space(header: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = header.iter().position(|&byte| byte == b' ')?;
+    Some((header.get(..space)?, header.get(space + 1..)?))
 }
 
 fn unauthenticated() -> Response {
@@ -204,6 +256,79 @@ fn require_own_origin(headers: &HeaderMap) -> Result<(), Response> {
     if headers.get_all(ORIGIN).iter().all(is_own) {
         return Ok(());
     }
-    let detail = "without a token, requests from pages of other hosts are refused";
+    let detail = "requests from pages of other hosts are refused";
     Err(answer::detail(StatusCode::FORBIDDEN, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn headers(authorizations: &[String]) -> HeaderMap {
+        let values = authorizations.iter();
+        let values = values.map(|value| (AUTHORIZATION, HeaderValue::from_str(value).unwrap()));
+        values.collect()
+    }
+
+    fn password(pair: &str) -> String {
+        format!("Basic {}", STANDARD.encode(pair))
+    }
+
+    #[test]
+    fn a_token_is_a_bearer_or_a_password() {
+        let shown_by = |value: String| shown(&headers(&[value]), &digest(TOKEN.as_bytes()));
+        assert_eq!(shown_by(format!("Bearer {TOKEN}")), Some(Shown::Bearer));
+        assert_eq!(shown_by(format!("bearer {TOKEN}")), Some(Shown::Bearer));
+        for user in ["", "zareba"] {
+            let given = password(&format!("{user}:{TOKEN}"));
+            assert_eq!(shown_by(given), Some(Shown::Password));
+        }
+        for wrong in [
+            TOKEN.to_owned(),
+            format!("Bearer  {TOKEN}"),
+            format!("Bearer {TOKEN}x"),
+            format!("Digest {TOKEN}"),
+            format!("Basic {TOKEN}"),
+            format!("Basic zareba:{TOKEN}"),
+            password(TOKEN),
+            password(&format!("{TOKEN}:")),
+            password(&format!("a:b:{TOKEN}")),
+            "Bearer".to_owned(),
+            "Basic ".to_owned(),
+        ] {
+            assert_eq!(shown_by(wrong.clone()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nothing_and_two_answers_are_no_token() {
+        let token = digest(TOKEN.as_bytes());
+        assert_eq!(shown(&HeaderMap::new(), &token), None);
+        let mut twice = headers(&[format!("Bearer {TOKEN}")]);
+        twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer x"));
+        assert_eq!(shown(&twice, &token), None);
+    }
+
+    #[test]
+    fn a_browser_that_knows_the_password_is_no_way_in_for_pages() {
+        let visitors = Visitors::of(&Access::Token(TOKEN.to_owned()), true);
+        let status = |authorization: String, origin: &'static str| {
+            let mut request = Request::new(());
+            *request.headers_mut() = headers(&[authorization]);
+            let origin_value = HeaderValue::from_static(origin);
+            request.headers_mut().insert(ORIGIN, origin_value);
+            visitors.examine(&request).err().map(|it| it.status())
+        };
+        let known = || password(&format!("a:{TOKEN}"));
+        let forbidden = Some(StatusCode::FORBIDDEN);
+        assert_eq!(status(known(), "https://evil.example"), forbidden);
+        assert_eq!(status(known(), "null"), forbidden);
+        assert_eq!(status(known(), "http://localhost:8000"), None);
+        assert_eq!(
+            status(format!("Bearer {TOKEN}"), "https://app.example"),
+            None
+        );
+    }
 }

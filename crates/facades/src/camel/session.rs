@@ -15,7 +15,7 @@ use zareba_wire::BoxFuture;
 use super::Toolbox;
 use crate::openhands::put_back;
 
-/// The tools of a session. A call goes on when nobody waits for it any more, as actions do.
+/// The tools of a session. A call is stopped when nobody waits for it any more.
 #[derive(Debug)]
 pub struct ToolsOfSession {
     session: Arc<Session>,

@@ -15,6 +15,7 @@ use super::{
     names::Name,
     runtimes::NAME_LABEL,
     service::{WORKING_DIRECTORY_LABEL, observation_of},
+    user::Wanted,
 };
 
 /// The variable that tells the original's server how long a command may be silent.
@@ -36,6 +37,13 @@ pub(super) struct StartRequest {
     resource_factor: Option<f64>,
     #[serde(default)]
     runtime_class: Option<String>,
+    /// Newer clients name users outside of the command line.
+    #[serde(default)]
+    run_as_user: Option<u32>,
+    #[serde(default)]
+    run_as_group: Option<u32>,
+    #[serde(default)]
+    fs_group: Option<u32>,
 }
 
 /// A command line: words, or one text as newer clients send it.
@@ -82,6 +90,17 @@ impl StartRequest {
         words.next().map(String::as_str)
     }
 
+    /// Who commands shall run as.
+    fn user(&self) -> Result<Wanted, Refusal> {
+        let mut wanted = Wanted::default();
+        wanted.name("--username", self.option("--username"))?;
+        wanted.id("--user-id", self.option("--user-id"))?;
+        wanted.number("run_as_user", self.run_as_user);
+        wanted.group("run_as_group", self.run_as_group);
+        wanted.group("fs_group", self.fs_group);
+        Ok(wanted)
+    }
+
     fn silence(&self) -> Option<Duration> {
         let seconds = self.environment.get(SILENCE)?.parse::<u64>().ok()?;
         (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -99,6 +118,7 @@ impl OpenHands {
             let detail = "a key for one session cannot start another";
             return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
         }
+        let user = request.user()?;
         let name = Name::new(&principal.owner, &request.session_id)?;
         let mut generation = name.generation(self.sessions.log()).await?;
         for _ in 0..ROUNDS_MAX {
@@ -109,7 +129,7 @@ impl OpenHands {
                 }
                 Ok(session) => return Ok(there_already(session)),
                 Err(SessionError::NotFound { .. }) => {
-                    if let Some(started) = self.make(principal, request, id).await? {
+                    if let Some(started) = self.make(principal, request, &user, id).await? {
                         return Ok(started);
                     }
                 }
@@ -125,6 +145,7 @@ impl OpenHands {
         &self,
         principal: &Principal,
         request: &StartRequest,
+        user: &Wanted,
         id: SessionId,
     ) -> Result<Option<Started>, Refusal> {
         let image = self.choose_image(request.image.as_deref()).await?;
@@ -141,21 +162,22 @@ impl OpenHands {
             // It goes on to start, and the client asks how it is.
             Err(_) => self.sessions.get(&id).await?,
         };
-        Ok(Some(self.apply(request, session, image.told).await))
+        Ok(Some(self.apply(request, user, session, image.told).await))
     }
 
     /// Does what a runtime was not asked for when the session was made, and says what it cannot.
-    async fn apply(&self, request: &StartRequest, session: Arc<Session>, image: Value) -> Started {
+    async fn apply(
+        &self,
+        request: &StartRequest,
+        user: &Wanted,
+        session: Arc<Session>,
+        image: Value,
+    ) -> Started {
         let mut not_applied = Vec::new();
         if let Some(directory) = request.option("--working-dir") {
             not_applied.extend(self.enter(&session, directory).await.err());
         }
-        for option in ["--username", "--user-id"] {
-            if let Some(value) = request.option(option) {
-                let told = format!("{option} {value}: the runtime decides who runs commands");
-                not_applied.push(told);
-            }
-        }
+        not_applied.extend(user.not_applied(&session, self.sessions.log()).await);
         not_applied.extend(self.scale(request).err());
         if let Some(class) = &request.runtime_class {
             let runtime = session.info().runtime;

@@ -139,6 +139,7 @@ fn options(kind: Kind, state: &TempDir) -> SessionsOptions {
         owner_sessions_max: 100,
         // Where tests have their directories.
         workspaces: vec![std::env::temp_dir()],
+        hidden: Vec::new(),
     }
 }
 

@@ -48,12 +48,7 @@ async fn a_start_is_answered_with_a_runtime_that_works() {
         (&Value::Null, true)
     );
     let not_applied = started["zareba"]["not_applied"].to_string();
-    for part in [
-        "--working-dir",
-        "--username",
-        "--user-id",
-        "resource_factor",
-    ] {
+    for part in ["--working-dir", "resource_factor"] {
         assert!(not_applied.contains(part), "{not_applied}");
     }
 
@@ -218,6 +213,41 @@ async fn another_working_directory_is_made_and_entered_behind_walls() {
         .request(Method::POST, "/list_files")
         .json(&json!({}));
     assert_eq!(answer(names).await.1, json!(["file"]));
+    provider.stop().await;
+}
+
+/// The user is the runtime's; whoever asks for another one is told who it is.
+#[tokio::test]
+async fn who_runs_commands_is_told_where_it_is_not_who_was_asked_for() {
+    let provider = Provider::start(Kind::Native).await;
+    let api = Api::new(&provider, ALICE);
+    let told = async |name: &str, user: &str, id: u32, more: Value| {
+        let mut body = stock_start(name);
+        let id = id.to_string();
+        body["command"] = json!(["--username", user, "--user-id", id]);
+        body["run_as_user"] = more;
+        let started = api.start_with(body).await;
+        started["zareba"]["not_applied"].to_string()
+    };
+    let not_applied = told("same", "agent", 1000, json!(1000)).await;
+    for option in ["--username", "--user-id", "run_as_user"] {
+        assert!(!not_applied.contains(option), "{not_applied}");
+    }
+    let not_applied = told("other", "root", 0, json!(0)).await;
+    for part in [
+        "--username root: commands run as `agent` (1000:1000)",
+        "--user-id 0: commands run as `agent` (1000:1000)",
+        "run_as_user 0: commands run as `agent` (1000:1000)",
+    ] {
+        assert!(not_applied.contains(part), "{not_applied}");
+    }
+    for command in [json!(["--username", "a b"]), json!(["--user-id", "root"])] {
+        let mut body = stock_start("never");
+        body["command"] = command;
+        let (status, answer) = api.post("/start", body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+    }
+    assert_eq!(api.get("/sessions/never").await.0, StatusCode::NOT_FOUND);
     provider.stop().await;
 }
 

@@ -21,7 +21,7 @@ use rmcp::{
 };
 use tokio::time::timeout;
 use zareba_protocol::ErrorClass;
-use zareba_tools::{Place, PlaceError};
+use zareba_tools::{JsonShape, Place, PlaceError};
 use zareba_wire::program::{ProgramLine, ProgramRequest, ProgramStdin};
 
 use super::{
@@ -30,10 +30,14 @@ use super::{
     http::{self, BoundedClient},
     listing::{LIST_PATIENCE, PAGES_MAX, TOOLS_MAX},
     program::ProgramTransport,
+    restrained::Restrained,
 };
 
 /// A message from a server: more than any model can read.
 pub(super) const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What a message may be made of: in memory each value takes many times what it has as text.
+const MESSAGE_VALUES_MAX: usize = 300_000;
 
 /// How long a server may take to begin. One that `npx` or `uvx` fetches first is slow.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
@@ -202,7 +206,7 @@ async fn begin(
             let started = place.start(request).await;
             let program = started.map_err(|error| not_started(spec, &error))?;
             let transport = ProgramTransport::new(program, ending.clone());
-            ourselves.serve(transport).await
+            ourselves.serve(Restrained::new(transport, ending)).await
         }
         Reach::Http { url, key } => {
             let client = BoundedClient::new().map_err(|error| unreachable(spec, &error))?;
@@ -213,12 +217,12 @@ async fn begin(
                 config = config.custom_headers(http::key_headers(key));
             }
             let transport = StreamableHttpClientTransport::with_client(client, config);
-            ourselves.serve(transport).await
+            ourselves.serve(Restrained::new(transport, ending)).await
         }
         Reach::Events { url, key } => {
             let opened = EventsTransport::open(url, key.as_ref(), ending.clone()).await;
             let transport = opened.map_err(|error| unreachable(spec, &error))?;
-            ourselves.serve(transport).await
+            ourselves.serve(Restrained::new(transport, ending)).await
         }
     };
     served.map_err(|error| not_begun(spec, &error, ending))
@@ -256,8 +260,18 @@ fn failure(spec: &ServerSpec, class: ErrorClass, reason: &str) -> ConnectError {
     }
 }
 
+/// Whether a message can be read without taking far more memory than it has bytes.
+pub(super) fn is_readable(message: &[u8]) -> bool {
+    JsonShape::of(message).values <= MESSAGE_VALUES_MAX
+}
+
+/// What is said of a message that is not.
+pub(super) fn unreadable() -> String {
+    format!("it sent a message of more than {MESSAGE_VALUES_MAX} values")
+}
+
 /// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let texts: Vec<String> = causes.take(8).map(ToString::to_string).collect();
     texts.join(": ")

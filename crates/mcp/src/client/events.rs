@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::{
     RemoteKey,
-    connection::Ending,
+    connection::{Ending, is_readable, unreadable},
     http::{BoundedClient, EVENTS, bounded, key_headers},
 };
 
@@ -142,6 +142,10 @@ impl Transport<RoleClient> for EventsTransport {
         loop {
             match self.events.next().await {
                 Some(Ok(event)) => {
+                    if !is_readable(event.data.as_bytes()) {
+                        self.ending.set(unreadable());
+                        return None;
+                    }
                     // What is no message is none of our business, pings above all.
                     if let Ok(message) = serde_json::from_str(&event.data) {
                         return Some(message);

@@ -14,7 +14,10 @@ use rmcp::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 
-use super::{RemoteKey, connection::MESSAGE_BYTES_MAX};
+use super::{
+    RemoteKey,
+    connection::{MESSAGE_BYTES_MAX, is_readable, unreadable},
+};
 
 /// How long a host may take to answer the telephone.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -198,11 +201,23 @@ async fn read(response: Response) -> Result<Bytes, Failed> {
             return Err(Failed::Io(too_large()));
         }
     }
-    Ok(whole.freeze())
+    match is_readable(&whole) {
+        true => Ok(whole.freeze()),
+        false => Err(Failed::Io(std::io::Error::other(unreadable()))),
+    }
 }
 
 fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-    SseStream::from_bytes_stream(bounded(response.bytes_stream())).boxed()
+    let events = SseStream::from_bytes_stream(bounded(response.bytes_stream()));
+    let checked = events.map(|event| {
+        let event = event?;
+        let data = event.data.as_deref().unwrap_or_default();
+        match is_readable(data.as_bytes()) {
+            true => Ok(event),
+            false => Err(SseError::Body(unreadable().into())),
+        }
+    });
+    checked.boxed()
 }
 
 /// The bytes of a stream of events, which end with an error where one event is too large.

@@ -1,51 +1,47 @@
 //! Which definitions were accepted: each by its hash, so that a server cannot put another tool in
 //! the place of one that somebody has looked at.
+//!
+//! Nobody accepts for others: what a tenant has seen counts for that tenant, for the server of that
+//! name, reached in that way. Several processes can share a file: each changes it under a lock, and
+//! sees with its next use what others have changed.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+mod store;
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// A file of pins; thousands of tools fit.
-const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+use super::{Reach, ServerSpec};
+use store::Store;
 
-/// Definitions that are remembered, of all servers.
-const PINS_MAX: usize = 20_000;
+pub use store::PinError;
+
+/// Definitions that are remembered, of all tenants.
+const PINS_MAX: usize = 50_000;
+
+/// Definitions that are remembered of one tenant's servers: few enough that none can fill the
+/// whole file.
+const TENANT_PINS_MAX: usize = 5000;
 
 /// Definitions that are remembered of one server: more than any shows at once, and few enough that
-/// none can fill the whole file with names that it makes up.
+/// none can fill what its tenant has with names that it makes up.
 const SERVER_PINS_MAX: usize = 1024;
+
+/// How long others may keep the file locked.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which definitions were accepted. What is seen for the first time is; what has changed since is
 /// not, until somebody [approves](Pins::approve) it. Clones share what they know.
 #[derive(Clone, Debug, Default)]
 pub struct Pins {
-    shared: Arc<Shared>,
+    store: Arc<Store>,
+    tenant: Arc<str>,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    file: Option<PathBuf>,
-    /// By server and tool.
-    known: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
-}
-
-/// Why pins could not be read or kept.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot {deed} the accepted definitions of MCP tools in `{path}`; move the file away to begin anew"
-)]
-pub struct PinError {
-    deed: &'static str,
-    path: PathBuf,
-    source: io::Error,
-}
+/// What is known: by tenant, server, how that is reached, and tool.
+type Known = BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>>;
 
 /// How a definition compares with the accepted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,84 +63,133 @@ impl Pins {
     /// # Errors
     /// When it cannot be read, or holds something else.
     pub fn in_file(path: &Path) -> Result<Self, PinError> {
-        let failed = |source| PinError {
-            deed: "read",
-            path: path.to_owned(),
-            source,
-        };
-        let known = match read(path) {
-            Ok(known) => known,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(failed(error)),
-        };
-        let shared = Shared {
-            file: Some(path.to_owned()),
-            known: Mutex::new(known),
-        };
+        let store = Store::in_file(path);
+        store.generation()?;
         Ok(Self {
-            shared: Arc::new(shared),
+            store: Arc::new(store),
+            tenant: Arc::default(),
         })
     }
 
-    /// Forgets what was accepted of a server, so that what it has next is accepted.
+    /// The same for another tenant, who has accepted nothing of what others have. Without it they
+    /// are those of nobody in particular, that is of whoever uses the program alone.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: &str) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            tenant: tenant.into(),
+        }
+    }
+
+    /// Forgets what was accepted of a server, by all tenants and however it is reached, so that
+    /// what it has next is accepted. Processes that run see that with their next use.
     ///
     /// # Errors
     /// When that cannot be written down.
     pub fn approve(&self, server: &str) -> Result<(), PinError> {
-        let mut known = self.known();
-        known.remove(server);
-        self.write(&known)
-    }
-
-    /// Compares definitions of a server with what was accepted of it, and accepts those that are
-    /// new.
-    pub(super) fn compare(
-        &self,
-        server: &str,
-        definitions: &[(String, String)],
-    ) -> Result<Vec<Pinned>, PinError> {
-        let mut known = self.known();
-        let all: usize = known.values().map(BTreeMap::len).sum();
-        let of_server = known.entry(server.to_owned()).or_default();
-        let mut room = PINS_MAX
-            .saturating_sub(all)
-            .min(SERVER_PINS_MAX.saturating_sub(of_server.len()));
-        let (mut is_changed, mut verdicts) = (false, Vec::with_capacity(definitions.len()));
-        for (tool, hash) in definitions {
-            verdicts.push(match of_server.get(tool) {
-                Some(pinned) if pinned == hash => Pinned::Accepted,
-                Some(_) => Pinned::Changed,
-                None if room > 0 => {
-                    of_server.insert(tool.clone(), hash.clone());
-                    (room, is_changed) = (room - 1, true);
-                    Pinned::Accepted
-                }
-                // What cannot be remembered could change unseen.
-                None => Pinned::Changed,
-            });
-        }
-        if is_changed {
-            self.write(&known)?;
-        }
-        Ok(verdicts)
-    }
-
-    fn write(&self, known: &BTreeMap<String, BTreeMap<String, String>>) -> Result<(), PinError> {
-        let Some(path) = &self.shared.file else {
-            return Ok(());
-        };
-        let written = replace(path, &json!(known));
-        written.map_err(|source| PinError {
-            deed: "write",
-            path: path.clone(),
-            source,
+        self.store.change(|known| {
+            let mut is_changed = false;
+            for servers in known.values_mut() {
+                is_changed |= servers.remove(server).is_some();
+            }
+            ((), is_changed)
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, BTreeMap<String, String>>> {
-        let known = self.shared.known.lock();
-        known.unwrap_or_else(PoisonError::into_inner)
+    /// A number that is another one after every change that this process can see.
+    pub(super) fn generation(&self) -> Result<u64, PinError> {
+        self.store.generation()
     }
+
+    /// Compares definitions of a server, given as name and hash, with what was accepted of it, and
+    /// accepts those that are new.
+    pub(super) async fn compare(
+        &self,
+        server: &ServerSpec,
+        definitions: &[(String, String)],
+    ) -> Result<Vec<Pinned>, PinError> {
+        let reach = reach_hash(&server.reach);
+        let of_server = |known: &Known| {
+            let servers = known.get(&*self.tenant)?;
+            servers.get(&server.name)?.get(&reach).cloned()
+        };
+        let accepted = self.store.look(of_server)?.unwrap_or_default();
+        let known = definitions.iter().map(|(tool, hash)| {
+            let pinned = accepted.get(tool)?;
+            Some(match pinned == hash {
+                true => Pinned::Accepted,
+                false => Pinned::Changed,
+            })
+        });
+        if let Some(verdicts) = known.collect() {
+            return Ok(verdicts);
+        }
+        // Something is new. Others may hold the lock, which nobody else shall wait for.
+        let (pins, name, wanted) = (self.clone(), server.name.clone(), definitions.to_vec());
+        let accepting = tokio::task::spawn_blocking(move || {
+            let tenant = &*pins.tenant;
+            let accept = |known: &mut Known| accept(known, [tenant, &name, &reach], &wanted);
+            pins.store.change(accept)
+        });
+        match tokio::time::timeout(LOCK_PATIENCE, accepting).await {
+            Ok(Ok(verdicts)) => verdicts,
+            Ok(Err(_)) => Err(self.store.failed("write", "it was given up")),
+            Err(_) => Err(self
+                .store
+                .failed("write", "another process keeps it locked")),
+        }
+    }
+}
+
+/// Accepts what is new of a server, as far as there is room, and says whether that changed
+/// anything.
+fn accept(
+    known: &mut Known,
+    [tenant, server, reach]: [&str; 3],
+    definitions: &[(String, String)],
+) -> (Vec<Pinned>, bool) {
+    let pins_of = |servers: &BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>| {
+        let reaches = servers.values().flat_map(BTreeMap::values);
+        reaches.map(BTreeMap::len).sum::<usize>()
+    };
+    let all: usize = known.values().map(pins_of).sum();
+    let of_tenant = known.get(tenant).map_or(0, pins_of);
+    let servers = known.entry(tenant.to_owned()).or_default();
+    let reaches = servers.entry(server.to_owned()).or_default();
+    let accepted = reaches.entry(reach.to_owned()).or_default();
+    let mut room = PINS_MAX
+        .saturating_sub(all)
+        .min(TENANT_PINS_MAX.saturating_sub(of_tenant))
+        .min(SERVER_PINS_MAX.saturating_sub(accepted.len()));
+    let mut is_changed = false;
+    let verdicts = definitions.iter().map(|(tool, hash)| {
+        match accepted.get(tool) {
+            Some(pinned) if pinned == hash => Pinned::Accepted,
+            Some(_) => Pinned::Changed,
+            None if room > 0 => {
+                accepted.insert(tool.clone(), hash.clone());
+                (room, is_changed) = (room - 1, true);
+                Pinned::Accepted
+            }
+            // What cannot be remembered could change unseen.
+            None => Pinned::Changed,
+        }
+    });
+    let verdicts = verdicts.collect();
+    (verdicts, is_changed)
+}
+
+/// How a server is reached, without what is secret about that: another program or another address
+/// under the same name is another server.
+fn reach_hash(reach: &Reach) -> String {
+    let told = match reach {
+        Reach::Program {
+            command, arguments, ..
+        } => json!(["program", command, arguments]),
+        Reach::Http { url, .. } => json!(["http", url]),
+        Reach::Events { url, .. } => json!(["events", url]),
+    };
+    hex_digest(&told)
 }
 
 /// The hash of everything that a model or a person is told of a tool.
@@ -157,7 +202,11 @@ pub(super) fn hash(tool: &Tool) -> String {
         "outputSchema": tool.output_schema.as_ref().map(|schema| sorted(&Value::Object(schema.as_ref().clone()))),
         "annotations": tool.annotations,
     });
-    let digest = Sha256::digest(told.to_string().as_bytes());
+    hex_digest(&told)
+}
+
+fn hex_digest(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -177,96 +226,6 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-fn read(path: &Path) -> io::Result<BTreeMap<String, BTreeMap<String, String>>> {
-    if fs::metadata(path)?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is too large"));
-    }
-    let text = fs::read(path)?;
-    Ok(serde_json::from_slice(&text)?)
-}
-
-/// Replaces a file at once, so that nobody ever reads half of it.
-fn replace(path: &Path, value: &Value) -> io::Result<()> {
-    let directory = path
-        .parent()
-        .ok_or_else(|| io::Error::other("it has no directory"))?;
-    let text = value.to_string();
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
-        return Err(io::Error::other("it would be too large"));
-    }
-    fs::create_dir_all(directory)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    io::Write::write_all(&mut file, text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tool(description: &str, schema: Value) -> Tool {
-        let schema = schema.as_object().cloned().unwrap_or_default();
-        Tool::new("t", description.to_owned(), schema)
-    }
-
-    #[test]
-    fn a_definition_is_known_by_all_that_is_told_of_it() {
-        let one = tool(
-            "a",
-            json!({"type": "object", "properties": {"x": {"type": "string"}}}),
-        );
-        let same = tool(
-            "a",
-            json!({"properties": {"x": {"type": "string"}}, "type": "object"}),
-        );
-        let other = tool(
-            "a",
-            json!({"type": "object", "properties": {"x": {"type": "number"}}}),
-        );
-        assert_eq!(hash(&one), hash(&same));
-        assert_ne!(hash(&one), hash(&other));
-        assert_ne!(hash(&one), hash(&tool("b", json!({"type": "object"}))));
-    }
-
-    #[test]
-    fn what_has_changed_stays_out_until_it_is_approved_also_after_a_restart() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state/pins.json");
-        let seen = |pins: &Pins, hash: &str| {
-            let definitions = [("t".to_owned(), hash.to_owned())];
-            pins.compare("s", &definitions).unwrap().remove(0)
-        };
-        let pins = Pins::in_file(&path).unwrap();
-        assert_eq!(seen(&pins, "one"), Pinned::Accepted);
-        assert_eq!(seen(&pins, "two"), Pinned::Changed);
-        let pins = Pins::in_file(&path).unwrap();
-        assert_eq!(seen(&pins, "two"), Pinned::Changed);
-        assert_eq!(seen(&pins, "one"), Pinned::Accepted);
-        pins.approve("s").unwrap();
-        assert_eq!(seen(&pins, "two"), Pinned::Accepted);
-        assert_eq!(seen(&Pins::in_file(&path).unwrap(), "one"), Pinned::Changed);
-    }
-
-    #[test]
-    fn what_cannot_be_remembered_is_not_accepted() {
-        let pins = Pins::in_memory();
-        let made_up = |number: usize| (format!("t{number}"), "one".to_owned());
-        let definitions: Vec<_> = (0..=SERVER_PINS_MAX).map(made_up).collect();
-        let verdicts = pins.compare("s", &definitions).unwrap();
-        assert_eq!(verdicts[SERVER_PINS_MAX - 1], Pinned::Accepted);
-        assert_eq!(verdicts[SERVER_PINS_MAX], Pinned::Changed);
-        let of_another = pins.compare("other", &[made_up(0)]).unwrap();
-        assert_eq!(of_another, [Pinned::Accepted]);
-    }
-
-    #[test]
-    fn a_file_of_something_else_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("pins.json");
-        fs::write(&path, "[1]").unwrap();
-        let error = Pins::in_file(&path).unwrap_err();
-        assert!(error.to_string().contains("cannot read"), "{error}");
-    }
-}
+#[path = "pins_tests.rs"]
+mod tests;

@@ -13,7 +13,7 @@ use zareba_wire::program::{
     ProgramConnection, ProgramEvent, ProgramEvents, ProgramExit, ProgramGone, ProgramInput,
 };
 
-use super::connection::{Ending, MESSAGE_BYTES_MAX};
+use super::connection::{Ending, MESSAGE_BYTES_MAX, is_readable, unreadable};
 
 /// What is kept of a server's complaints, for the one who wonders why it ended.
 const COMPLAINT_BYTES_MAX: usize = 2048;
@@ -96,6 +96,10 @@ impl Transport<RoleClient> for ProgramTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             while let Some(line) = self.line() {
+                if !is_readable(&line) {
+                    self.ended(&unreadable());
+                    return None;
+                }
                 match serde_json::from_slice(&line) {
                     Ok(message) => return Some(message),
                     Err(_) if line.trim_ascii().is_empty() => {}
@@ -135,8 +139,11 @@ impl Transport<RoleClient> for ProgramTransport {
     }
 
     async fn close(&mut self) -> Result<(), ProgramGone> {
-        // The end of its input asks it to go; dropping the rest sees to it that it does.
-        drop(self.input.lock().await.take());
+        // The end of its input asks it to go; dropping the rest sees to it that it does. One that
+        // does not read may keep somebody writing, whom nobody waits for.
+        if let Ok(mut input) = self.input.try_lock() {
+            drop(input.take());
+        }
         Ok(())
     }
 }

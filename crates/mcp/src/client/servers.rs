@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use futures_util::future::join_all;
 use rmcp::model::{CallToolResult, JsonObject, Tool as Listed};
-use zareba_tools::{Place, Registry, Tool, ToolName};
+use zareba_tools::{Origin, Place, Registry, Tool, ToolName};
 
 use super::{CallError, Pins, Server, ServerSpec, tool::McpTool};
 
@@ -31,9 +31,10 @@ pub struct Problem {
     pub message: String,
 }
 
-/// The servers of one session, connected, with what they offer.
+/// The servers of one session, with what they offer.
 pub struct McpServers {
     servers: Vec<Arc<Server>>,
+    is_prefixed: bool,
     offers: Vec<Offer>,
     problems: Vec<Problem>,
 }
@@ -46,6 +47,29 @@ struct Offer {
 }
 
 impl McpServers {
+    /// Servers that are not connected before somebody [looks](Self::look).
+    pub fn new(
+        specs: Vec<ServerSpec>,
+        place: Option<Arc<dyn Place>>,
+        pins: Pins,
+        naming: Naming,
+    ) -> Self {
+        let surplus = specs.iter().skip(SERVERS_MAX).map(|spec| Problem {
+            server: spec.name.clone(),
+            message: format!("it is left out: there may be {SERVERS_MAX} servers"),
+        });
+        let problems = surplus.collect();
+        let specs = specs.into_iter().take(SERVERS_MAX);
+        let servers = specs.map(|spec| Arc::new(Server::new(spec, place.clone(), pins.clone())));
+        let servers: Vec<Arc<Server>> = servers.collect();
+        Self {
+            is_prefixed: naming == Naming::Prefixed || servers.len() > 1,
+            servers,
+            offers: Vec::new(),
+            problems,
+        }
+    }
+
     /// Connects to all servers at once. One that cannot be reached is a [problem](Self::problems)
     /// and nothing else: the others are there.
     pub async fn connect(
@@ -54,41 +78,76 @@ impl McpServers {
         pins: Pins,
         naming: Naming,
     ) -> Self {
-        let mut problems = Vec::new();
-        let surplus = specs.iter().skip(SERVERS_MAX);
-        problems.extend(surplus.map(|spec| Problem {
-            server: spec.name.clone(),
-            message: format!("it is left out: there may be {SERVERS_MAX} servers"),
-        }));
-        let specs = specs.into_iter().take(SERVERS_MAX);
-        let servers = specs.map(|spec| Arc::new(Server::new(spec, place.clone(), pins.clone())));
-        let servers: Vec<Arc<Server>> = servers.collect();
-        let is_prefixed = naming == Naming::Prefixed || servers.len() > 1;
-        let listings = join_all(servers.iter().map(|server| server.introduce())).await;
-        let mut offers: Vec<Offer> = Vec::new();
-        for (server, listing) in servers.iter().zip(listings) {
-            let problem = |message: String| Problem {
-                server: server.spec.name.clone(),
-                message,
-            };
-            match listing {
+        let mut servers = Self::new(specs, place, pins, naming);
+        servers.look().await;
+        servers
+    }
+
+    /// Connects to servers that were not reached yet and are not to be left alone for now, and asks
+    /// those again whose tools may be others. Returns the tools that are new, or were defined
+    /// otherwise when somebody looked last. Costs nothing when there is nothing to be done.
+    pub async fn look(&mut self) -> Vec<Arc<dyn Tool>> {
+        let looks = join_all(self.servers.iter().map(|server| server.look())).await;
+        let mut news = Vec::new();
+        for (server, looked) in self.servers.clone().into_iter().zip(looks) {
+            let Some(looked) = looked else { continue };
+            self.problems.retain(|it| it.server != server.spec.name);
+            match looked {
                 Ok(listing) => {
-                    problems.extend(listing.problems.into_iter().map(problem));
+                    for message in listing.problems {
+                        self.complain(&server, message);
+                    }
                     for listed in listing.tools {
-                        match offer(listed, server, is_prefixed, &offers) {
-                            Ok(offer) => offers.push(offer),
-                            Err(message) => problems.push(problem(message)),
+                        match self.take(listed, &server) {
+                            Ok(tool) => news.extend(tool),
+                            Err(message) => self.complain(&server, message),
                         }
                     }
                 }
-                Err(error) => problems.push(problem(error.message)),
+                Err(error) => self.complain(&server, error.message),
             }
         }
-        Self {
-            servers,
-            offers,
-            problems,
+        news
+    }
+
+    /// The same with what is found put into a registry. What that does not take, because a name is
+    /// taken or a schema makes no sense, is a problem.
+    pub async fn look_for(&mut self, registry: &Registry) {
+        for tool in self.look().await {
+            let origin = tool.definition().origin.clone();
+            let Err(error) = registry.replace(tool) else {
+                continue;
+            };
+            if let Origin::Mcp { server } = origin {
+                let message = error.to_string();
+                self.problems.push(Problem { server, message });
+            }
         }
+    }
+
+    /// Takes a tool of a server, and returns it unless it is known as it is.
+    fn take(
+        &mut self,
+        listed: Listed,
+        server: &Arc<Server>,
+    ) -> Result<Option<Arc<dyn Tool>>, String> {
+        let is_own = |it: &Offer| Arc::ptr_eq(&it.server, server) && it.listed.name == listed.name;
+        let before = self.offers.iter().position(is_own);
+        if let Some(at) = before {
+            if self.offers.get(at).is_some_and(|it| it.listed == listed) {
+                return Ok(None);
+            }
+            self.offers.remove(at);
+        }
+        let offer = offer(listed, server, self.is_prefixed, &self.offers)?;
+        let tool = offer.tool();
+        self.offers.push(offer);
+        Ok(Some(tool))
+    }
+
+    fn complain(&mut self, server: &Server, message: String) {
+        let server = server.spec.name.clone();
+        self.problems.push(Problem { server, message });
     }
 
     /// What is not as it should be.
@@ -98,25 +157,7 @@ impl McpServers {
 
     /// Their tools, for a registry.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let tools = self.offers.iter().map(|offer| {
-            let server = Arc::clone(&offer.server);
-            Arc::new(McpTool::new(offer.name.clone(), &offer.listed, server)) as Arc<dyn Tool>
-        });
-        tools.collect()
-    }
-
-    /// Puts their tools into a registry. What it does not take, because a name is taken or a
-    /// schema makes no sense, is a problem.
-    pub fn add_to(&mut self, registry: &Registry) {
-        let tools = self.tools();
-        for (offer, tool) in self.offers.iter().zip(tools) {
-            if let Err(error) = registry.add(tool) {
-                self.problems.push(Problem {
-                    server: offer.server.spec.name.clone(),
-                    message: error.to_string(),
-                });
-            }
-        }
+        self.offers.iter().map(Offer::tool).collect()
     }
 
     /// Ends all connections, and programs with them. A later call connects again.
@@ -147,6 +188,13 @@ impl McpServers {
         let limit = offer.server.spec.timeout;
         let called = offer.server.call(&offer.listed.name, arguments, limit);
         Some(called.await)
+    }
+}
+
+impl Offer {
+    fn tool(&self) -> Arc<dyn Tool> {
+        let server = Arc::clone(&self.server);
+        Arc::new(McpTool::new(self.name.clone(), &self.listed, server))
     }
 }
 

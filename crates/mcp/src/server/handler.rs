@@ -10,10 +10,11 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use zareba_tools::Registry;
 
 use super::{Workplace, catalog::BuiltIn, command::Backgrounds, perform, registered};
+use crate::client::McpServers;
 
 /// What a server of tools says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct ToolServer {
     options: Arc<ServerOptions>,
     registry: Registry,
     ready: Option<watch::Receiver<bool>>,
+    /// Servers whose tools are in the registry, or will be when they can be reached.
+    servers: Option<Arc<Mutex<McpServers>>>,
     /// Held by the one client that this clone serves, where there may only be so many.
     seat: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -45,6 +48,7 @@ impl ToolServer {
             options: Arc::new(options),
             registry: Registry::new(),
             ready: None,
+            servers: None,
             seat: None,
         }
     }
@@ -57,6 +61,26 @@ impl ToolServer {
             registry,
             ready: Some(ready),
             ..self
+        }
+    }
+
+    /// The same with servers that are asked for what is new before a client is told which tools
+    /// there are, or that there is none of a name.
+    #[must_use]
+    pub fn with_servers(self, servers: Arc<Mutex<McpServers>>) -> Self {
+        Self {
+            servers: Some(servers),
+            ..self
+        }
+    }
+
+    /// Puts what servers have by now into the registry.
+    async fn look(&self) {
+        // Where somebody looks already, there is nothing to be seen yet.
+        if let Some(servers) = &self.servers
+            && let Ok(mut servers) = servers.try_lock()
+        {
+            servers.look_for(&self.registry).await;
         }
     }
 
@@ -89,9 +113,9 @@ impl ToolServer {
 
     async fn definitions(&self) -> Vec<Tool> {
         let built_in = BuiltIn::ALL.into_iter().map(BuiltIn::definition);
-        built_in
-            .chain(registered::list(self.registry().await))
-            .collect()
+        let registry = self.registry().await;
+        self.look().await;
+        built_in.chain(registered::list(registry)).collect()
     }
 }
 
@@ -126,7 +150,11 @@ impl ServerHandler for ToolServer {
             return Ok(answer.into_result().into());
         }
         let arguments = arguments.unwrap_or_default();
-        match registered::call(self.registry().await, &name, arguments, &context).await {
+        let registry = self.registry().await;
+        if registry.get(&name).is_none() {
+            self.look().await;
+        }
+        match registered::call(registry, &name, arguments, &context).await {
             Some(result) => Ok(result.into()),
             None => {
                 let message =

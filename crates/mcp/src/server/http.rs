@@ -1,7 +1,8 @@
 //! Clients by streamable HTTP, on this machine, each with the token.
 //!
 //! A web page cannot come here: requests must name a loopback host, those with an `Origin` need
-//! one that was allowed, and nobody gets past the head of a request without the token.
+//! one that was allowed, and nobody gets past the head of a request without the token. A foreign
+//! origin is answered with 403, as the protocol asks, a foreign host with 421, as everywhere here.
 
 use std::{fmt, future::Future, net::SocketAddr, sync::Arc};
 
@@ -44,7 +45,7 @@ impl Token {
         (text.len() >= Self::BYTES_MIN).then_some(Self { digest })
     }
 
-    /// The text of a new one, which nobody can guess.
+    /// The text of a new one: 32 bytes of randomness.
     pub fn generate() -> String {
         format!(
             "{:032x}{:032x}",
@@ -54,7 +55,7 @@ impl Token {
     }
 
     /// The shortest that a token may be.
-    pub const BYTES_MIN: usize = 16;
+    pub const BYTES_MIN: usize = 32;
 
     /// Both sides have the same length, so that the time it takes says nothing.
     fn admits(&self, headers: &HeaderMap) -> bool {
@@ -155,7 +156,8 @@ impl Door {
     fn refusal<B>(&self, request: &Request<B>, admission: Admission) -> Option<Response<Body>> {
         let refuse = |status, text| Some(refused(status, text));
         if !host_is_loopback(request.uri(), request.headers()) {
-            return refuse(StatusCode::FORBIDDEN, "requests must name a loopback host");
+            let status = StatusCode::MISDIRECTED_REQUEST;
+            return refuse(status, "requests must name a loopback host");
         }
         if !self.token.admits(request.headers()) {
             let mut answer = refused(
@@ -217,7 +219,8 @@ mod tests {
 
     #[test]
     fn a_token_opens_only_as_a_bearer() {
-        let token = Token::new("0123456789abcdef").unwrap();
+        const TEXT: &str = "0123456789abcdef0123456789abcdef";
+        let token = Token::new(TEXT).unwrap();
         let with = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {
@@ -225,18 +228,24 @@ mod tests {
             }
             token.admits(&headers)
         };
-        assert!(with(&["Bearer 0123456789abcdef"]) && with(&["bearer 0123456789abcdef"]));
-        for wrong in [
-            &[][..],
-            &["Bearer 0123456789abcdeg"],
-            &["0123456789abcdef"],
-            &["Basic 0123456789abcdef"],
+        let bearer = format!("Bearer {TEXT}");
+        assert!(with(&[&bearer]) && with(&[&format!("bearer {TEXT}")]));
+        let (longer, basic) = (format!("{bearer}x"), format!("Basic {TEXT}"));
+        let wrong: [&[&str]; 6] = [
+            &[],
+            &[&longer],
+            &[TEXT],
+            &[&basic],
             &["Bearer"],
-            &["Bearer 0123456789abcdef", "Bearer x"],
-        ] {
+            &[&bearer, "Bearer x"],
+        ];
+        for wrong in wrong {
             assert!(!with(wrong), "{wrong:?}");
         }
-        assert!(Token::new("short").is_none());
+        assert!(TEXT.get(1..).and_then(Token::new).is_none());
+        let made = [Token::generate(), Token::generate()];
+        assert!(made.iter().all(|text| text.len() == 64), "{made:?}");
+        assert_ne!(made[0], made[1]);
         assert_eq!(format!("{token:?}"), "Token(..)");
     }
 }

@@ -1,7 +1,10 @@
 //! What a server of tools drives: anything that takes actions.
 
-use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent};
+use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::BoxFuture;
+
+/// Why a place gave no answer. The text is for the model that asked.
+pub use zareba_wire::program::PlaceError;
 
 /// A place where actions are performed: a sandbox, or a session of a server.
 ///
@@ -16,14 +19,4 @@ pub trait Workplace: Send + Sync + 'static {
 
     /// Names in a directory: directories first, with a slash behind, then files.
     fn list(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, PlaceError>>;
-}
-
-/// Why a place gave no answer. The text is for the model that asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct PlaceError {
-    /// What callers act on.
-    pub class: ErrorClass,
-    /// What was attempted, why it failed and what to do.
-    pub message: String,
 }

@@ -15,13 +15,10 @@ use zareba_mcp::{
     server::{PlaceError, ServerOptions, ToolServer, Workplace, serve_stdio},
 };
 use zareba_protocol::{ActionEvent, ObservationEvent};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxSpec};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxSpec};
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 use zareba_tools::Place;
-use zareba_wire::{
-    BoxFuture,
-    program::{ProgramConnection, ProgramRequest},
-};
+use zareba_wire::BoxFuture;
 
 /// A server written by hand; its first argument says how it behaves.
 const SERVER: &str = include_str!("../servers/server.py");
@@ -33,46 +30,20 @@ pub(crate) struct Bench {
     _state: TempDir,
 }
 
-pub(crate) struct InSandbox(Arc<dyn Sandbox>);
+/// The sandbox as the place that our server drives.
+struct Driven(Arc<dyn Sandbox>);
 
-impl Place for InSandbox {
-    fn start(
-        &self,
-        request: ProgramRequest,
-    ) -> BoxFuture<'_, Result<ProgramConnection, zareba_tools::PlaceError>> {
-        Box::pin(async move {
-            let started = self.0.start_program(request).await;
-            started.map_err(|error| zareba_tools::PlaceError {
-                class: error.class(),
-                message: error.to_string(),
-            })
-        })
-    }
-}
-
-impl Workplace for InSandbox {
+impl Workplace for Driven {
     fn workspace(&self) -> String {
         self.0.workspace().to_string_lossy().into_owned()
     }
 
     fn run(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, PlaceError>> {
-        Box::pin(async move {
-            let answer = self.0.run_action(action).await;
-            answer.map_err(|error| PlaceError {
-                class: error.class(),
-                message: error.to_string(),
-            })
-        })
+        Box::pin(async move { Ok(self.0.run_action(action).await?) })
     }
 
     fn list(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, PlaceError>> {
-        Box::pin(async move {
-            let names = self.0.list_files(path).await;
-            names.map_err(|error| PlaceError {
-                class: error.class(),
-                message: error.to_string(),
-            })
-        })
+        Box::pin(async move { Ok(self.0.list_files(path).await?) })
     }
 }
 
@@ -115,8 +86,8 @@ impl Bench {
         waited.unwrap_or_else(|_| panic!("there is no `{name}`"));
     }
 
-    pub(crate) fn place(&self) -> Arc<InSandbox> {
-        Arc::new(InSandbox(Arc::clone(&self.sandbox)))
+    pub(crate) fn place(&self) -> Arc<dyn Place> {
+        Arc::new(SandboxPlace(Arc::clone(&self.sandbox)))
     }
 
     pub(crate) fn server(&self) -> ToolServer {
@@ -124,7 +95,7 @@ impl Bench {
             version: "1".to_owned(),
             remarks: None,
         };
-        ToolServer::new(self.place(), options)
+        ToolServer::new(Arc::new(Driven(Arc::clone(&self.sandbox))), options)
     }
 
     /// A client of the official SDK, connected to our server by a pipe.
@@ -138,8 +109,7 @@ impl Bench {
             .iter()
             .map(|name| self.spec(name, name))
             .collect();
-        let place: Arc<dyn Place> = self.place();
-        McpServers::connect(specs, Some(place), pins, Naming::Prefixed).await
+        McpServers::connect(specs, Some(self.place()), pins, Naming::Prefixed).await
     }
 
     pub(crate) fn spec(&self, name: &str, behaviour: &str) -> ServerSpec {

@@ -94,7 +94,8 @@ async fn only_those_with_the_token_come_in_and_no_pages_of_others() {
         );
     }
     let rebound = [token, ("host", "evil.example")];
-    assert_eq!(status(&rebound).await, StatusCode::FORBIDDEN);
+    // HS-5: as everywhere else; a foreign origin is refused as the protocol asks.
+    assert_eq!(status(&rebound).await, StatusCode::MISDIRECTED_REQUEST);
     running.stop().await;
     bench.close().await;
 }

@@ -241,9 +241,9 @@ async fn a_call_tells_its_progress_and_a_cancelled_one_interrupts_its_command() 
 #[tokio::test]
 async fn tools_of_other_servers_stand_beside_our_own() {
     let bench = Bench::new().await;
-    let mut servers = bench.servers(&["good"], Pins::in_memory()).await;
+    let servers = bench.servers(&["good"], Pins::in_memory()).await;
     let registry = Registry::new();
-    servers.add_to(&registry);
+    registry.add_all(servers.tools()).unwrap();
     let (sender, ready) = watch::channel(true);
     let client = connect(bench.server().with_tools(registry, ready)).await;
     let tools = client.list_all_tools().await.unwrap();

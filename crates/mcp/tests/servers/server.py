@@ -26,6 +26,12 @@ def answer(request, result):
     send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
 
+def sampling(number):
+    message = {"role": "user", "content": {"type": "text", "text": "x" * 1000}}
+    params = {"messages": [message], "maxTokens": 1}
+    return {"jsonrpc": "2.0", "id": number, "method": "sampling/createMessage", "params": params}
+
+
 def tools():
     if behaviour == "many":
         return [tool(f"t{number}") for number in range(5000)]
@@ -36,7 +42,9 @@ def tools():
         return [tool("a/b"), tool("a_b"), tool("echo"), tool("echo"), tool("x" * 300)]
     if behaviour == "wide":
         return [tool("big", "x" * 1_000_000), tool("echo")]
-    return [tool("echo"), tool("fail"), tool("die"), tool("sleep"), tool("huge"), tool("pid")]
+    names = ["echo", "fail", "die", "sleep", "huge", "pid", "ask", "nag", "shout", "chatter"]
+    names.append("dense")
+    return [tool(name) for name in names]
 
 
 def call(request):
@@ -56,6 +64,30 @@ def call(request):
         answer(request, said("x" * 20_000_000))
     elif name == "pid":
         answer(request, said(str(os.getpid())))
+    elif name == "ask":
+        # A few questions are answered or refused, and the tool goes on.
+        send({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+        send(sampling("s"))
+        answers = [json.loads(sys.stdin.readline()) for _ in range(2)]
+        answers.sort(key=lambda it: it["id"])
+        answer(request, said(json.dumps(answers)))
+    elif name == "nag":
+        for number in range(1000):
+            send(sampling(number))
+            sys.stdin.readline()
+        answer(request, said("I got away with it"))
+    elif name == "shout":
+        # Nothing of what comes back is ever read.
+        while True:
+            send({"jsonrpc": "2.0", "id": time.monotonic_ns(), "method": "ping"})
+    elif name == "dense":
+        # A few megabytes here, hundreds of them for whoever reads it.
+        answer(request, {"content": [], "structuredContent": {"x": [[]] * 1_000_000}})
+    elif name == "chatter":
+        line = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {
+            "level": "info", "data": "hear me"}})
+        while True:
+            sys.stdout.write((line + "\n") * 1000)
 
 
 if behaviour == "silent":

@@ -3,25 +3,27 @@
 //! The client that all else goes through takes BuildKit's answers for broken ones, and knows one
 //! name for an image. Everything here is sent once: what makes something is never repeated.
 
-use std::{fs::File, io, path::Path, time::Duration};
+use std::{fs::File, future::Future, io, time::Duration};
 
 use bollard::errors::Error as Reply;
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, stream};
-use reqwest::{Body, Certificate, Client, Identity, Method, RequestBuilder, Response, Url};
+use futures_util::{Stream, TryStreamExt as _, stream};
+use http::Method;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 
-use super::{BuildError, BuildEvent, BuildListener, progress::Reading};
+use super::{
+    BuildError, BuildEvent, BuildListener,
+    progress::Reading,
+    transport::{Answer, Transport},
+};
 use crate::{
-    EngineAddress, EngineError, EngineFault, TlsFiles,
-    engine::{Engine, SshHost},
+    EngineAddress, EngineError, EngineFault,
+    engine::{Engine, EngineKind},
 };
 
 /// How long the Engine may take for an answer of one piece.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(20);
 /// How long removing from the cache may take.
 const PRUNE_MAX: Duration = Duration::from_secs(10 * 60);
 /// The longest line of an answer, and the longest answer of one piece.
@@ -34,59 +36,19 @@ const BUILDKIT_SINCE: (u32, u32) = (1, 39);
 /// A way to the Engine for builds.
 #[derive(Clone, Debug)]
 pub(super) struct EngineHttp {
-    client: Client,
-    base: Url,
+    transport: Transport,
 }
 
 impl EngineHttp {
     pub(super) fn new(address: &EngineAddress) -> Result<Self, BuildError> {
-        provide_cryptography();
-        let builder = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            // A connection on which a build was given up is not used again, and none is kept.
-            .pool_max_idle_per_host(0);
-        let (builder, base) = match address {
-            EngineAddress::Unix(path) => (
-                builder.unix_socket(path.as_path()),
-                "http://engine".to_owned(),
-            ),
-            EngineAddress::Tcp { address, tls: None } => (builder, format!("http://{address}")),
-            EngineAddress::Tcp {
-                address,
-                tls: Some(files),
-            } => (with_tls(builder, files)?, format!("https://{address}")),
-            EngineAddress::Ssh(SshHost { host, .. }) => {
-                let reason = format!(
-                    "images cannot be built over ssh, on `{host}`: build there, or forward the \
-                     Engine's socket to this machine and name that"
-                );
-                return Err(BuildError::invalid(reason));
-            }
-        };
-        let client = builder
-            .build()
-            .map_err(|error| unreachable("be asked", error))?;
-        let base = Url::parse(&base).map_err(|error| {
-            BuildError::invalid(format!("`{base}` is no address of an Engine: {error}"))
-        })?;
-        Ok(Self { client, base })
-    }
-
-    fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> RequestBuilder {
-        let mut url = self.base.clone();
-        url.set_path(path);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        self.client.request(method, url)
+        let transport = Transport::new(address)?;
+        Ok(Self { transport })
     }
 
     /// What the Engine knows of something; None when it is not there.
     pub(super) async fn get(&self, deed: &str, path: &str) -> Result<Option<Value>, BuildError> {
-        let request = self.request(Method::GET, path, &[]).timeout(DEADLINE);
-        match self.answer(deed, request).await {
+        let answer = self.answer(deed, Method::GET, path, &[]);
+        match in_time(deed, DEADLINE, answer).await {
             Err(BuildError::Engine(error)) if error.fault == EngineFault::Missing => Ok(None),
             answer => answer.map(Some),
         }
@@ -94,9 +56,9 @@ impl EngineHttp {
 
     /// Removes from the cache of builds.
     pub(super) async fn prune(&self, query: &[(&str, String)]) -> Result<Value, BuildError> {
-        let request = self.request(Method::POST, "/build/prune", query);
         let deed = "remove from the cache of builds";
-        self.answer(deed, request.timeout(PRUNE_MAX)).await
+        let answer = self.answer(deed, Method::POST, "/build/prune", query);
+        in_time(deed, PRUNE_MAX, answer).await
     }
 
     /// Builds an image and tells all of it. Dropping the future closes the connection, at which
@@ -108,18 +70,15 @@ impl EngineHttp {
         listener: &BuildListener,
     ) -> Result<(), BuildError> {
         let deed = "build an image";
-        let body = Body::wrap_stream(pieces(context, length, listener.clone()));
-        let request = self
-            .request(Method::POST, "/build", query)
-            .header("content-type", "application/x-tar")
-            .body(body);
-        let sent = request.send().await;
-        let mut response = self
-            .accepted(deed, sent.map_err(|it| unreachable(deed, it))?)
-            .await?;
+        let failed = |error: io::Error| EngineError::new(deed, Reply::from(error));
+        let context = Box::pin(pieces(context, length, listener.clone()));
+        let url = self.transport.url("/build", query);
+        let sent = self.transport.send(Method::POST, url, Some(context)).await;
+        let sent = sent.map_err(|error| EngineError::new(deed, error))?;
+        let mut answer = accepted(deed, sent).await?;
         let mut reading = Reading::new(listener.clone());
         let mut lines = Lines::default();
-        while let Some(piece) = response.chunk().await.map_err(|it| unreachable(deed, it))? {
+        while let Some(piece) = answer.body.try_next().await.map_err(failed)? {
             lines.take(&piece, |line| reading.line(line))?;
         }
         reading
@@ -127,32 +86,51 @@ impl EngineHttp {
             .map_err(|(message, output)| BuildError::Failed { message, output })
     }
 
-    async fn answer(&self, deed: &str, request: RequestBuilder) -> Result<Value, BuildError> {
-        let sent = request.send().await.map_err(|it| unreachable(deed, it))?;
-        let response = self.accepted(deed, sent).await?;
-        let text = whole(deed, response).await?;
+    async fn answer(
+        &self,
+        deed: &str,
+        method: Method,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Value, BuildError> {
+        let url = self.transport.url(path, query);
+        let sent = self.transport.send(method, url, None).await;
+        let sent = sent.map_err(|error| EngineError::new(deed, error))?;
+        let text = whole(deed, accepted(deed, sent).await?).await?;
         serde_json::from_slice(&text)
             .map_err(|error| EngineError::new(deed, Reply::from(error)).into())
     }
+}
 
-    async fn accepted(&self, deed: &str, response: Response) -> Result<Response, BuildError> {
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        let text = whole(deed, response).await?;
-        let parsed: Option<Value> = serde_json::from_slice(&text).ok();
-        let message = parsed.as_ref().and_then(|it| it.get("message")?.as_str());
-        let reply = Reply::DockerResponseServerError {
-            status_code: status.as_u16(),
-            message: message.map_or_else(|| status.to_string(), str::to_owned),
-        };
-        Err(EngineError::new(deed, reply).into())
+async fn in_time(
+    deed: &str,
+    longest: Duration,
+    answer: impl Future<Output = Result<Value, BuildError>>,
+) -> Result<Value, BuildError> {
+    let in_time = tokio::time::timeout(longest, answer).await;
+    in_time.unwrap_or_else(|_| Err(EngineError::new(deed, Reply::RequestTimeoutError).into()))
+}
+
+async fn accepted(deed: &str, answer: Answer) -> Result<Answer, BuildError> {
+    let status = answer.status;
+    if status.is_success() {
+        return Ok(answer);
     }
+    let text = whole(deed, answer).await?;
+    let parsed: Option<Value> = serde_json::from_slice(&text).ok();
+    let message = parsed.as_ref().and_then(|it| it.get("message")?.as_str());
+    let reply = Reply::DockerResponseServerError {
+        status_code: status.as_u16(),
+        message: message.map_or_else(|| status.to_string(), str::to_owned),
+    };
+    Err(EngineError::new(deed, reply).into())
 }
 
 /// Whether an Engine has BuildKit.
 pub(super) async fn has_buildkit(engine: &Engine) -> Result<bool, BuildError> {
+    if engine.kind() == EngineKind::Podman {
+        return Ok(false);
+    }
     let version = engine.api_version().await?;
     let parts = version.split_once('.');
     let parts = parts.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
@@ -209,9 +187,10 @@ impl Lines {
     }
 }
 
-async fn whole(deed: &str, mut response: Response) -> Result<Vec<u8>, BuildError> {
+async fn whole(deed: &str, mut answer: Answer) -> Result<Vec<u8>, BuildError> {
+    let failed = |error: io::Error| EngineError::new(deed, Reply::from(error));
     let mut text = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|it| unreachable(deed, it))? {
+    while let Some(piece) = answer.body.try_next().await.map_err(failed)? {
         text.extend_from_slice(&piece);
         if text.len() > ANSWER_BYTES_MAX {
             return Err(too_long());
@@ -225,43 +204,6 @@ fn too_long() -> BuildError {
         "it answers with more than {ANSWER_BYTES_MAX} bytes"
     ));
     EngineError::new("be understood", Reply::from(reason)).into()
-}
-
-fn unreachable(deed: &str, error: reqwest::Error) -> BuildError {
-    let reply = if error.is_timeout() {
-        Reply::RequestTimeoutError
-    } else {
-        Reply::from(io::Error::other(error))
-    };
-    EngineError::new(deed, reply).into()
-}
-
-fn with_tls(
-    builder: reqwest::ClientBuilder,
-    files: &TlsFiles,
-) -> Result<reqwest::ClientBuilder, BuildError> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| {
-            BuildError::invalid(format!("cannot read `{}`: {error}", path.display()))
-        })
-    };
-    let unusable = |error: reqwest::Error| {
-        BuildError::invalid(format!("the Engine's TLS files cannot be used: {error}"))
-    };
-    let authority = Certificate::from_pem_bundle(&read(&files.authority)?).map_err(unusable)?;
-    let mut ours = read(&files.certificate)?;
-    ours.push(b'\n');
-    ours.extend(read(&files.key)?);
-    let identity = Identity::from_pem(&ours).map_err(unusable)?;
-    Ok(builder.tls_certs_only(authority).identity(identity))
-}
-
-/// The program chooses its cryptography before anything else; this is for those without it.
-fn provide_cryptography() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Fails only when somebody else was faster, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,15 @@ pub enum BuildError {
         /// Which.
         image: String,
     },
+    /// The name is the operator's or another client's.
+    #[error("the image `{image}` is there and was not built for you; choose another name")]
+    NotYours {
+        /// Which.
+        image: String,
+    },
+    /// Too many builds wait already.
+    #[error("too many builds wait already; try again when one of them is done")]
+    Busy,
     /// An image that the build begins with is not there.
     #[error(
         "the Engine does not have the image `{image}`; fetch it, or allow fetching what is missing"
@@ -84,7 +93,8 @@ impl BuildError {
             | Self::Context { .. }
             | Self::Dockerfile { .. }
             | Self::Invalid { .. } => ErrorClass::Invalid,
-            Self::NotAllowed { .. } => ErrorClass::Permission,
+            Self::NotAllowed { .. } | Self::NotYours { .. } => ErrorClass::Permission,
+            Self::Busy => ErrorClass::Busy,
             Self::Missing { .. } => ErrorClass::NotFound,
             Self::TimedOut { .. } => ErrorClass::Timeout,
             Self::Keep(_) | Self::Failed { .. } => ErrorClass::Internal,

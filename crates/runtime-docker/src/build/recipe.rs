@@ -2,8 +2,9 @@
 //! found again.
 //!
 //! There are three names, as in OpenHands. The *source* name stands for all of it; the *lock* name
-//! for base and dependencies, whatever the files; the *versioned* name for the base alone. A build
-//! begins at the best of those that are there.
+//! for base and dependencies, without any files; the *versioned* name for the base alone, with
+//! whatever was installed on it first. Each stands for one kind of machine. A build begins at the
+//! best of those that are there.
 
 use std::path::PathBuf;
 
@@ -15,8 +16,11 @@ use super::{BuildError, dockerfile::is_image_name};
 pub(super) const FILES: &str = "files";
 /// Letters of a hash in a tag: more than a hundred bits.
 const HASH_LETTERS: usize = 20;
-/// Letters of the base image in a tag, which may have 128 in all.
-const BASE_LETTERS_MAX: usize = 96;
+/// Letters of the kind of machine and of the base image in a tag, which may have 128 in all.
+const PLATFORM_LETTERS_MAX: usize = 24;
+const BASE_LETTERS_MAX: usize = 80;
+/// Changes with what the names stand for, so that images of an older meaning are not taken.
+const MEANING: &str = "2";
 
 /// What an image is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,17 +95,20 @@ impl Recipe {
         Ok(())
     }
 
-    /// Its names, with the hash of its files.
-    pub(super) fn names(&self, platform: Option<&str>, files: &[u8; 32]) -> RecipeNames {
+    /// Its names for a kind of machine, with the hash of its files.
+    pub(super) fn names(&self, platform: &str, files: &[u8; 32]) -> RecipeNames {
         let version = concat!("zr_v", env!("CARGO_PKG_VERSION"));
         let mut lock = Sha256::new();
+        lock.update(MEANING);
         let lists = [&self.packages, &self.commands];
         let lists = lists.into_iter().flat_map(|list| {
             let length = list.len().to_string();
             std::iter::once(length).chain(list.iter().cloned())
         });
-        let platform = platform.unwrap_or_default().to_owned();
-        for part in [self.base.clone(), platform].into_iter().chain(lists) {
+        for part in [self.base.clone(), platform.to_owned()]
+            .into_iter()
+            .chain(lists)
+        {
             lock.update((part.len() as u64).to_le_bytes());
             lock.update(part);
         }
@@ -114,25 +121,31 @@ impl Recipe {
         let name = |tag: String| format!("{}:{tag}", self.repository);
         RecipeNames {
             source: name(format!("{lock}_{}", letters(&source))),
-            versioned: name(format!("{version}_{}", base_in_tag(&self.base))),
+            versioned: name(format!(
+                "{version}_{}_{}",
+                in_tag(platform, PLATFORM_LETTERS_MAX),
+                in_tag(&self.base, BASE_LETTERS_MAX)
+            )),
             lock: name(lock),
         }
     }
 
-    /// The Dockerfile of a build that begins with `from`.
-    pub(super) fn dockerfile(&self, from: BuiltFrom, names: &RecipeNames) -> String {
-        let mut lines = vec![format!(
-            "FROM {}",
-            match from {
-                BuiltFrom::Nothing | BuiltFrom::Base => &self.base,
-                BuiltFrom::Lock => &names.lock,
-                BuiltFrom::Versioned => &names.versioned,
-            }
-        )];
-        if from != BuiltFrom::Lock {
-            lines.extend(self.install().iter().map(|command| run(command)));
-            lines.extend(self.commands.iter().map(|command| run(command)));
-        }
+    /// The Dockerfile of what is installed, on top of the base or of what was installed on it.
+    pub(super) fn dependencies(&self, from: BuiltFrom, names: &RecipeNames) -> String {
+        let base = match from {
+            BuiltFrom::Versioned => &names.versioned,
+            BuiltFrom::Nothing | BuiltFrom::Lock | BuiltFrom::Base => &self.base,
+        };
+        let mut lines = vec![format!("FROM {base}")];
+        lines.extend(self.install().iter().map(|command| run(command)));
+        lines.extend(self.commands.iter().map(|command| run(command)));
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    /// The Dockerfile of all of it, on top of that.
+    pub(super) fn with_files(&self, names: &RecipeNames) -> String {
+        let mut lines = vec![format!("FROM {}", names.lock)];
         if let Some(files) = &self.files {
             let target = format!("{}/", files.target.trim_end_matches('/'));
             lines.push(format!("COPY {}", json(&[&format!("{FILES}/"), &target])));
@@ -168,14 +181,27 @@ fn is_package(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphanumeric()) && name.chars().all(is_letter)
 }
 
-/// The end of the name, where images differ.
-fn base_in_tag(base: &str) -> String {
-    let name = base
+impl RecipeNames {
+    /// Those that a build gives which begins there, the first one first.
+    pub(super) fn given(&self, from: BuiltFrom) -> Vec<String> {
+        let names = [&self.source, &self.lock, &self.versioned];
+        let count = match from {
+            BuiltFrom::Nothing | BuiltFrom::Lock => 1,
+            BuiltFrom::Versioned => 2,
+            BuiltFrom::Base => 3,
+        };
+        names.into_iter().take(count).cloned().collect()
+    }
+}
+
+/// The end of a name, where images differ.
+fn in_tag(name: &str, longest: usize) -> String {
+    let name = name
         .replace('/', "_s_")
         .replace(':', "_t_")
         .replace('@', "_d_");
     let name = name.to_ascii_lowercase();
-    let start = name.len().saturating_sub(BASE_LETTERS_MAX);
+    let start = name.len().saturating_sub(longest);
     name.get(start..).unwrap_or(&name).to_owned()
 }
 
@@ -201,6 +227,8 @@ fn letters(hash: &[u8; 32]) -> String {
 mod tests {
     use super::*;
 
+    const MACHINE: &str = "linux/amd64";
+
     fn recipe() -> Recipe {
         Recipe {
             repository: "zareba/runtime".to_owned(),
@@ -216,37 +244,45 @@ mod tests {
 
     #[test]
     fn names_change_with_what_they_stand_for() {
-        let one = recipe().names(None, &[1; 32]);
-        assert_eq!(one, recipe().names(None, &[1; 32]));
+        let one = recipe().names(MACHINE, &[1; 32]);
+        assert_eq!(one, recipe().names(MACHINE, &[1; 32]));
         assert!(one.source.starts_with(&one.lock));
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             one.versioned,
-            format!("zareba/runtime:zr_v{version}_ghcr.io_s_team_s_debian_t_12")
+            format!("zareba/runtime:zr_v{version}_linux_s_amd64_ghcr.io_s_team_s_debian_t_12")
         );
 
-        let files = recipe().names(None, &[2; 32]);
+        let files = recipe().names(MACHINE, &[2; 32]);
         assert_eq!((&files.lock, &files.versioned), (&one.lock, &one.versioned));
         assert_ne!(files.source, one.source);
 
         let mut more = recipe();
         more.packages.push("curl".to_owned());
-        let more = more.names(None, &[1; 32]);
+        let more = more.names(MACHINE, &[1; 32]);
         assert_eq!(more.versioned, one.versioned);
         assert_ne!(more.lock, one.lock);
 
         let mut moved = recipe();
         let command = moved.commands.remove(0);
         moved.packages.push(command);
-        assert_ne!(moved.names(None, &[1; 32]).lock, one.lock);
-        assert_ne!(recipe().names(Some("linux/arm64"), &[1; 32]).lock, one.lock);
+        assert_ne!(moved.names(MACHINE, &[1; 32]).lock, one.lock);
+
+        let elsewhere = recipe().names("linux/arm64", &[1; 32]);
+        for (name, other) in elsewhere
+            .given(BuiltFrom::Base)
+            .iter()
+            .zip(one.given(BuiltFrom::Base))
+        {
+            assert_ne!(*name, other);
+        }
     }
 
     #[test]
     fn a_tag_is_never_too_long() {
         let mut long = recipe();
         long.base = format!("registry.example/{}:1", "a".repeat(400));
-        let names = long.names(None, &[0; 32]);
+        let names = long.names(&"x/".repeat(100), &[0; 32]);
         for name in [&names.source, &names.lock, &names.versioned] {
             let (_, tag) = name.split_once(':').unwrap();
             assert!(tag.len() <= 128, "{tag}");
@@ -260,8 +296,8 @@ mod tests {
     #[test]
     fn a_dockerfile_has_what_its_beginning_lacks() {
         let recipe = recipe();
-        let names = recipe.names(None, &[0; 32]);
-        let base = recipe.dockerfile(BuiltFrom::Base, &names);
+        let names = recipe.names(MACHINE, &[0; 32]);
+        let base = recipe.dependencies(BuiltFrom::Base, &names);
         let lines: Vec<&str> = base.lines().collect();
         assert_eq!(lines[0], "FROM ghcr.io/Team/Debian:12");
         assert!(lines[1].contains("apt-get install --yes --no-install-recommends git jq=1.6-2"));
@@ -269,12 +305,15 @@ mod tests {
             lines[2],
             r#"RUN ["/bin/sh","-c","echo \"$HOME\" \\\nFROM evil"]"#
         );
-        assert_eq!(lines[3..], [r#"COPY ["files/","/opt/code/"]"#]);
-
-        let lock = recipe.dockerfile(BuiltFrom::Lock, &names);
-        assert_eq!(lock, format!("FROM {}\n{}\n", names.lock, lines[3]));
-        let versioned = recipe.dockerfile(BuiltFrom::Versioned, &names);
-        assert_eq!(versioned.lines().count(), 4);
+        assert_eq!(lines.len(), 3);
+        let versioned = recipe.dependencies(BuiltFrom::Versioned, &names);
+        assert_eq!(
+            versioned,
+            base.replace(lines[0], &format!("FROM {}", names.versioned))
+        );
+        let source = recipe.with_files(&names);
+        let copy = r#"COPY ["files/","/opt/code/"]"#;
+        assert_eq!(source, format!("FROM {}\n{copy}\n", names.lock));
     }
 
     #[test]

@@ -55,10 +55,19 @@ pub(crate) struct ImageFound {
     pub(crate) platform: String,
 }
 
+/// Who answers as an Engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EngineKind {
+    Docker,
+    /// It speaks like a Docker Engine, with differences that `podman` knows.
+    Podman,
+}
+
 /// A connection to an Engine. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
     pub(super) docker: Docker,
+    kind: EngineKind,
 }
 
 impl Engine {
@@ -88,7 +97,19 @@ impl Engine {
         };
         let failed = |error| EngineError::new(deed, error);
         let docker = docker.map_err(failed)?.negotiate_version().await;
-        docker.map(|docker| Self { docker }).map_err(failed)
+        let docker = docker.map_err(failed)?;
+        let version = again(|| call("tell its version", docker.version())).await?;
+        let parts = version.components.unwrap_or_default();
+        let kind = if parts.iter().any(|part| part.name.contains("Podman")) {
+            EngineKind::Podman
+        } else {
+            EngineKind::Docker
+        };
+        Ok(Self { docker, kind })
+    }
+
+    pub(crate) fn kind(&self) -> EngineKind {
+        self.kind
     }
 
     pub(crate) async fn info(&self) -> Result<SystemInfo, EngineError> {
@@ -101,11 +122,15 @@ impl Engine {
         Ok(version.api_version.unwrap_or_default())
     }
 
-    /// Whether it only speaks like a Docker Engine.
-    pub(crate) async fn is_podman(&self) -> Result<bool, EngineError> {
+    /// The kind of machine that it runs on, such as `linux/amd64`.
+    pub(crate) async fn platform(&self) -> Result<String, EngineError> {
         let version = again(|| call("tell its version", self.docker.version())).await?;
-        let parts = version.components.unwrap_or_default();
-        Ok(parts.iter().any(|part| part.name.contains("Podman")))
+        let part = |text: Option<String>, usual: &str| text.unwrap_or_else(|| usual.to_owned());
+        Ok(format!(
+            "{}/{}",
+            part(version.os, "linux"),
+            part(version.arch, "unknown")
+        ))
     }
 
     pub(crate) async fn create(

@@ -9,11 +9,16 @@ use std::{
     io,
     pin::Pin,
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker, errors::Error as Reply};
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
 use hyper_util::{
     client::legacy::{
         Client,
@@ -24,7 +29,9 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
 };
+use tower::Service;
 
 use super::SshHost;
 
@@ -32,31 +39,93 @@ use super::SshHost;
 const LOGIN_SECONDS: u32 = 30;
 /// How much of what `ssh` complains about is kept.
 const COMPLAINTS_BYTES_MAX: u64 = 4096;
+/// How long `ssh` may take to say why a connection was closed.
+const EXPLAIN_MAX: Duration = Duration::from_secs(1);
 /// Any name will do: the connection knows where it goes.
-const ENGINE: &str = "http://engine";
+pub(crate) const ENGINE: &str = "http://engine";
 
 /// A client of the Engine there. Nobody logs in before the first request.
 pub(super) fn connect(host: &SshHost, seconds: u64) -> Result<Docker, Reply> {
-    let host = Arc::new(host.clone());
-    let complaints = Complaints::default();
-    let connector = tower::service_fn({
-        let complaints = complaints.clone();
-        move |_| std::future::ready(SshStream::open(&host, &complaints).map(TokioIo::new))
-    });
-    let client = Client::builder(TokioExecutor::new()).build(connector);
+    let dialer = Dialer::new(host);
+    let complaints = dialer.complaints.clone();
+    let client = Client::builder(TokioExecutor::new()).build(dialer);
     let transport = move |request: BollardRequest| {
         let (asked, complaints) = (client.request(request), complaints.clone());
         async move {
-            let answer = asked.await;
-            answer.map_err(|error| complaints.explain().unwrap_or_else(|| Reply::from(error)))
+            match asked.await {
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(complaints.explain(Reply::from(error)).await),
+            }
         }
     };
     Docker::connect_with_custom_transport(transport, Some(ENGINE), seconds, API_DEFAULT_VERSION)
 }
 
+/// What a request brings along.
+pub(crate) type SentBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// Requests of any kind to the same Engine, for whom bollard's calls are not enough.
+#[derive(Clone, Debug)]
+pub(crate) struct SshHttp {
+    client: Client<Dialer, SentBody>,
+    complaints: Complaints,
+}
+
+impl SshHttp {
+    pub(crate) fn new(host: &SshHost) -> Self {
+        let dialer = Dialer::new(host);
+        Self {
+            complaints: dialer.complaints.clone(),
+            client: Client::builder(TokioExecutor::new()).build(dialer),
+        }
+    }
+
+    /// Dropping the future, or the body of the answer, closes the connection.
+    pub(crate) async fn send(
+        &self,
+        request: Request<SentBody>,
+    ) -> Result<Response<Incoming>, Reply> {
+        match self.client.request(request).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.complaints.explain(Reply::from(error)).await),
+        }
+    }
+}
+
+/// Opens a connection whenever one is needed.
+#[derive(Clone, Debug)]
+struct Dialer {
+    host: Arc<SshHost>,
+    complaints: Complaints,
+}
+
+impl Dialer {
+    fn new(host: &SshHost) -> Self {
+        Self {
+            host: Arc::new(host.clone()),
+            complaints: Complaints::default(),
+        }
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = TokioIo<SshStream>;
+    type Error = io::Error;
+    type Future = std::future::Ready<io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _address: Uri) -> Self::Future {
+        let stream = SshStream::open(&self.host, &self.complaints);
+        std::future::ready(stream.map(TokioIo::new))
+    }
+}
+
 /// What the last `ssh` that failed has said.
 #[derive(Clone, Debug, Default)]
-struct Complaints(Arc<Mutex<String>>);
+struct Complaints(Arc<watch::Sender<String>>);
 
 impl Complaints {
     /// Reads along until the child closes its error output.
@@ -69,13 +138,20 @@ impl Complaints {
         }
         let said = String::from_utf8_lossy(&said).trim().to_owned();
         if !said.is_empty() {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+            self.0.send_replace(said);
         }
     }
 
-    fn explain(&self) -> Option<Reply> {
-        let said = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        (!said.is_empty()).then(|| Reply::from(io::Error::other(format!("ssh said: {said}"))))
+    /// A better reason than that a connection was closed, where there is one. It may be told a
+    /// moment after the connection was.
+    async fn explain(&self, error: Reply) -> Reply {
+        let mut said = self.0.subscribe();
+        let told = said.wait_for(|said| !said.is_empty());
+        if !matches!(tokio::time::timeout(EXPLAIN_MAX, told).await, Ok(Ok(_))) {
+            return error;
+        }
+        let said = self.0.send_replace(String::new());
+        Reply::from(io::Error::other(format!("ssh said: {said}")))
     }
 }
 

@@ -357,9 +357,24 @@ async fn a_recipe_begins_with_the_best_that_is_there() {
     // Files differ: what was installed is there.
     fs::write(files.path().join("main"), "two").unwrap();
     let other = make(&builder, &recipe, Reuse::Everything).await;
-    assert_eq!((other.from, other.names.len()), (BuiltFrom::Lock, 2));
+    assert_eq!((other.from, other.names.len()), (BuiltFrom::Lock, 1));
     assert_eq!(file_of(&fixture, &other.names[0], "/opt/code/main"), "two");
     assert_eq!(file_of(&fixture, &other.names[0], "/when"), when);
+
+    // A file is gone, and is not there from an earlier build.
+    fs::rename(files.path().join("main"), files.path().join("other")).unwrap();
+    let renamed = make(&builder, &recipe, Reuse::Everything).await;
+    assert_eq!(renamed.from, BuiltFrom::Lock);
+    let listed = fixture.docker(&[
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        &renamed.names[0],
+        "ls",
+        "/opt/code",
+    ]);
+    assert_eq!(listed, "other\n");
 
     // Dependencies differ: they are installed on top of the same base.
     recipe.commands.push("echo more > /more".to_owned());
@@ -445,6 +460,49 @@ async fn the_operators_list_of_images_holds_for_builds() {
     assert_eq!(error.class(), ErrorClass::Permission, "{error}");
     assert!(builder.find(DEBIAN).await.is_err());
     assert!(builder.find(BUSYBOX).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_gives_no_name_that_is_somebody_elses() {
+    let fixture = fixture_with(BUSYBOX, |options| {
+        let allowed = [BUSYBOX, "zareba-test/listed:1", "zareba-test/*"];
+        options.allowed.images = Some(allowed.map(str::to_owned).to_vec());
+    });
+    let builder = fixture.runtime.image_builder();
+    let (alice, bob) = (builder.on_behalf_of("alice"), builder.on_behalf_of("bob"));
+    let name = Name::new(&fixture, "owned");
+    let image = name.tagged("it");
+    // Whatever a Dockerfile says of it.
+    let text = format!("FROM {BUSYBOX}\nLABEL dev.zareba.built-for=x dev.zareba.built-as=y\n");
+    let context = context(&text, &[]);
+    for choice in [BuilderChoice::Classic, BuilderChoice::BuildKit] {
+        let build = |builder: ImageBuilder, image: &str| {
+            let order = order(&context, image.to_owned(), choice);
+            async move { builder.build(order, &nobody()).await }
+        };
+        // Its own, once and again.
+        build(alice.clone(), &image).await.unwrap();
+        build(alice.clone(), &image).await.unwrap();
+        // Another client's, one of the operator's, and those that the operator has listed.
+        let copy = name.tagged("copy");
+        fixture.docker(&["tag", &image, &copy]);
+        for (who, taken) in [
+            (&bob, image.as_str()),
+            (&builder, &image),
+            (&alice, DEBIAN),
+            (&alice, &copy),
+            (&alice, BUSYBOX),
+            (&alice, "zareba-test/listed:1"),
+            (&alice, "docker.io/zareba-test/listed:1"),
+        ] {
+            let refused = build(who.clone(), taken).await;
+            let error = refused.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Permission, "{taken}: {error}");
+        }
+        // The operator's own builds are bound by nothing.
+        build(builder.for_operator(), &copy).await.unwrap();
+        fixture.docker(&["rmi", &copy, &image]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,7 @@ mod fixture;
 mod hardening;
 mod life;
 mod openhands;
+mod podman;
 mod program;
 mod settings;
 mod ssh;

@@ -11,9 +11,12 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -23,6 +26,8 @@ use crate::{
 
 /// The name of the machine in the configuration.
 const HOST: &str = "zareba-far";
+/// An image of the Engine there.
+const BUILT: &str = "zareba-test/built-far";
 /// The directory that `sshd` wants to be there.
 const PRIVATE: &str = "/run/sshd";
 
@@ -82,14 +87,31 @@ impl Ssh {
         self.place.path().join("bin")
     }
 
-    /// Whether a process carries a connection of ours.
-    fn is_busy(&self) -> bool {
+    /// Waits for the ends of the processes that carry connections of ours. No new ones come:
+    /// whoever started them has ended.
+    fn wait_for_clients(&self) {
         let ours = self.place.path().join("client");
-        let listed = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+        let listed = Command::new("ps")
+            .args(["-eo", "pid=,args="])
+            .output()
+            .unwrap();
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        listed
+        for line in listed
             .lines()
-            .any(|line| line.contains(ours.to_str().unwrap()))
+            .filter(|it| it.contains(&*ours.to_string_lossy()))
+        {
+            let pid = line.split_whitespace().next().unwrap().parse().unwrap();
+            let pid = Pid::from_raw(pid).unwrap();
+            let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+                continue;
+            };
+            let patience = Timespec {
+                tv_sec: 10,
+                tv_nsec: 0,
+            };
+            let mut ends = [PollFd::new(&process, PollFlags::IN)];
+            assert_eq!(poll(&mut ends, Some(&patience)), Ok(1), "left: {line}");
+        }
     }
 }
 
@@ -157,6 +179,29 @@ fn an_engine_behind_ssh_is_used_as_the_docker_command_does() {
     assert_eq!(told.stdout, b"over SSH\n", "{said}");
     assert_eq!(leftovers(&state, &engine.socket()), [""; 0]);
 
+    // Images are built and looked up the same way.
+    let context = place.path().join("context");
+    fs::create_dir(&context).unwrap();
+    let dockerfile = format!("FROM {BUSYBOX}\nRUN echo far > /built\n");
+    fs::write(context.join("Dockerfile"), dockerfile).unwrap();
+    let build = ["image", "build", "--tag", BUILT, "context"];
+    let told = zareba(&host, &build);
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert_eq!(told.status.code(), Some(0), "{said}");
+    let told = zareba(&host, &["run", "--image", BUILT, "--", "cat /built"]);
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert_eq!(told.stdout, b"far\n", "{said}");
+    fs::write(context.join("Dockerfile"), "FROM not/there\n").unwrap();
+    let told = zareba(&host, &build);
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(
+        said.contains("does not have the image `not/there`"),
+        "{said}"
+    );
+    let told = zareba("ssh://nobody@zareba-nowhere.invalid", &build);
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(said.contains("ssh said: "), "{said}");
+
     // What `ssh` complains about is told, and it never asks.
     let told = zareba(
         "ssh://nobody@zareba-nowhere.invalid",
@@ -167,9 +212,5 @@ fn an_engine_behind_ssh_is_used_as_the_docker_command_does() {
     assert!(said.contains("ssh said: "), "{said}");
 
     // Connections end with the program; the other end needs a moment to notice.
-    let begun = Instant::now();
-    while ssh.is_busy() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "ssh is left");
-        std::thread::yield_now();
-    }
+    ssh.wait_for_clients();
 }

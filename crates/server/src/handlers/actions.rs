@@ -44,7 +44,11 @@ pub(super) async fn run_event(
     let quota = principal.quota.actions_per_minute;
     app.usage().action(&principal.owner, quota)?;
     let key = idempotency_key(headers)?;
-    let submitted = submit(session, ActionRequest { action, key }, place).await;
+    let request = ActionRequest { action, key };
+    if query.wait && place.is_none() {
+        return run_waited(app, session, request).await;
+    }
+    let submitted = submit(session, request, place).await;
     let number = submitted.inspect_err(|_| app.telemetry.action("refused"))?;
     if !query.wait {
         app.telemetry.action("accepted");
@@ -56,6 +60,36 @@ pub(super) async fn run_event(
         _ => "accepted",
     });
     Ok(response)
+}
+
+/// Runs an action in the request's own task: who waits for it anyway spares it the way to another.
+async fn run_waited(
+    app: &App,
+    session: &Session,
+    request: ActionRequest,
+) -> Result<Response, ApiError> {
+    let mut asked = session.ask(request);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = asked.answer() => break answer,
+            () = app.waited(app.settings.limits.wait) => {}
+        }
+        // One that still waits for its turn has no number that could be asked for later.
+        if let Some(number) = asked.number() {
+            app.telemetry.action("accepted");
+            asked.leave();
+            return Ok(accepted(session, number));
+        }
+        if app.is_draining() {
+            app.telemetry.action("refused");
+            return Err(SessionError::ShuttingDown.into());
+        }
+    };
+    let is_refused = answer.is_err() && asked.number().is_none();
+    app.telemetry
+        .action(if is_refused { "refused" } else { "answered" });
+    Ok(json(StatusCode::OK, &event_json(&*answer?)))
 }
 
 /// Has an action recorded and returns its number. A large one keeps its place until it has its

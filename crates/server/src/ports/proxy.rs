@@ -20,7 +20,7 @@ use zareba_api::ErrorCode;
 use zareba_facades::openhands::Reserved;
 use zareba_protocol::ErrorClass;
 use zareba_runtime::RuntimeError;
-use zareba_session::SessionState;
+use zareba_session::{SessionError, SessionState};
 use zareba_wire::serving::{Peer, Takeover, TakeoverEnd, TimedBody};
 
 use super::{
@@ -46,7 +46,7 @@ pub(super) async fn forward(
     let rest = request.uri().path().strip_prefix(PREVIEWS);
     let token = rest.and_then(|rest| rest.split('/').next());
     let token = token.unwrap_or_default().to_owned();
-    let visit = app.shares.visit(&token).ok_or_else(unknown)?;
+    let visit = app.shares.visit(&token).await?.ok_or_else(unknown)?;
     let key = &visit.sharer.key;
     if !app.authenticator.keys().is_valid(key).await? {
         app.shares.forget_key(key).await;
@@ -94,11 +94,13 @@ impl Leave {
         let mut checks = tokio::time::interval(self.app.settings.limits.ping_interval);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let keys = self.app.authenticator.keys();
-        let key = self.visit.sharer.key.clone();
+        let (key, token) = (self.visit.sharer.key.clone(), self.visit.token.clone());
         let invalid = async {
             loop {
                 checks.tick().await;
-                if !keys.is_valid(&key).await.unwrap_or(false) {
+                let is_valid = keys.is_valid(&key).await.unwrap_or(false);
+                // Another server may have taken it back.
+                if !is_valid || !self.app.shares.is_shared(&token).await.unwrap_or(false) {
                     return;
                 }
             }
@@ -144,9 +146,12 @@ fn redirect(place: &str) -> Response {
 
 /// Connects to the port inside. That counts as use of the session, and wakes it.
 async fn connect(app: &App, visit: &Visit) -> Result<TcpStream, ApiError> {
-    let Ok(session) = app.sessions.get(&visit.session).await else {
-        app.shares.forget(&visit.session).await;
-        return Err(unknown());
+    let session = match app.sessions.get(&visit.session).await {
+        Err(SessionError::NotFound { .. }) => {
+            app.shares.forget(&visit.session).await;
+            return Err(unknown());
+        }
+        found => found?,
     };
     if session.info().state == SessionState::Closed {
         app.shares.forget(&visit.session).await;

@@ -2,31 +2,40 @@
 //!
 //! A share outlives the server: pages that people have open go on after a restart. It is a
 //! document of the log under its token, and is removed from there before it is from memory, so
-//! that what was taken back stays so.
+//! that what was taken back stays so. Where several servers share the log, what is in memory is
+//! compared with the documents whenever it is used: any of them may have taken it back.
 
 mod table;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex as Exclusive, watch};
+use tokio::sync::{Mutex as Exclusive, Semaphore, watch};
 use zareba_api::ErrorCode;
-use zareba_eventlog::{Document, DocumentName, EventLog, Expected, LogError};
+use zareba_eventlog::{Document, DocumentName, Expected, LogError, Selection, Store};
 use zareba_protocol::SessionId;
 use zareba_session::{Owner, SessionError, SessionState, Sessions};
 
-use self::table::Table;
+use self::table::{SESSION_SHARES_MAX, Table};
 use crate::error::{ApiError, chain};
 
 const KIND: &str = "share";
+/// The field of a document that says whose port it is.
+const SESSION: &str = "session";
+/// Documents that are looked up at once: addresses that nobody has made must not keep the
+/// database busy.
+const LOOKUPS_MAX: usize = 4;
+/// The digits of a token: 128 random bits.
+const TOKEN_DIGITS: usize = 32;
 
 /// What is shared.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    log: EventLog,
+    sessions: Sessions,
     table: Mutex<Table>,
     /// Held while documents change, so that they change in the order in which the table does.
     writing: Exclusive<()>,
+    lookups: Semaphore,
 }
 
 /// By whose right a port is shared.
@@ -41,6 +50,7 @@ pub(super) struct Sharer {
 /// A shared port as somebody uses it.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
+    pub(super) token: String,
     pub(super) session: SessionId,
     pub(super) port: u16,
     pub(super) sharer: Sharer,
@@ -67,13 +77,14 @@ impl Shares {
     /// What was shared before, without what has ended since.
     pub(crate) async fn load(sessions: &Sessions) -> Result<Self, LogError> {
         let shares = Self {
-            log: sessions.log().clone(),
+            sessions: sessions.clone(),
             table: Mutex::default(),
             writing: Exclusive::default(),
+            lookups: Semaphore::new(LOOKUPS_MAX),
         };
-        for document in shares.log.store().list(KIND).await? {
-            if !shares.take_up(&document, sessions).await
-                && let Err(error) = shares.log.store().delete(document.name).await
+        for document in shares.store().list(KIND).await? {
+            if !shares.take_up(&document).await
+                && let Err(error) = shares.store().delete(document.name).await
             {
                 tracing::warn!(%error, "a share that has ended cannot be removed yet");
             }
@@ -82,28 +93,68 @@ impl Shares {
     }
 
     /// Takes a written share up; `false` when nothing can be reached by it any more.
-    async fn take_up(&self, document: &Document, sessions: &Sessions) -> bool {
+    async fn take_up(&self, document: &Document) -> bool {
         let Ok(stored) = serde_json::from_value::<Stored>(document.value.clone()) else {
             tracing::error!("a stored share cannot be read and is removed");
             return false;
         };
-        let session = match sessions.get(&stored.session).await {
-            Ok(session) => session,
+        match self.sessions.get(&stored.session).await {
+            Ok(session) if !can_be_shared(session.info().state) => return false,
             Err(SessionError::NotFound { .. }) => return false,
-            // Nobody can say now, or another server can.
-            Err(_) => return true,
-        };
-        if !can_be_shared(session.info().state) || self.table().is_full() {
-            return false;
+            // Whether it can be reached is seen by whoever comes; nobody can say now.
+            Ok(_) | Err(_) => {}
         }
         let sharer = Sharer {
             owner: Owner(stored.owner),
             key: stored.key,
         };
-        let token = document.name.name.clone();
-        self.table()
-            .insert(token, stored.session, stored.port, sharer);
+        let (token, mut table) = (document.name.name.clone(), self.table());
+        if table.is_full() && !table.has(&token) {
+            return false;
+        }
+        table.restore(token, stored.session, stored.port, sharer);
         true
+    }
+
+    /// Brings what is known of a token in line with its document, which another server may have
+    /// made or removed.
+    async fn look_up(&self, token: &str) -> Result<(), LogError> {
+        if !self.sessions.log().is_shared() || !is_token(token) {
+            return Ok(());
+        }
+        let _turn = self.lookups.acquire().await;
+        let known = match self.store().get(named(token)).await? {
+            Some(document) => self.take_up(&document).await,
+            None => false,
+        };
+        if !known {
+            self.table().remove(token);
+        }
+        Ok(())
+    }
+
+    /// The same for all ports of a session. Documents must not change meanwhile.
+    async fn look_up_all(&self, session: &SessionId) -> Result<(), LogError> {
+        if !self.sessions.log().is_shared() {
+            return Ok(());
+        }
+        let selection = Selection {
+            kind: KIND,
+            field: SESSION,
+            text: Some(session.to_string()),
+            after: None,
+            limit: SESSION_SHARES_MAX,
+        };
+        let documents = self.store().select(selection).await?;
+        for (_, token) in self.table().of_session(session) {
+            if !documents.iter().any(|found| found.name.name == token) {
+                self.table().remove(&token);
+            }
+        }
+        for document in &documents {
+            self.take_up(document).await;
+        }
+        Ok(())
     }
 
     /// Shares a port, or finds the token under which it is; that is by the right of whoever asked
@@ -115,6 +166,7 @@ impl Shares {
         sharer: Sharer,
     ) -> Result<String, ApiError> {
         let _turn = self.writing.lock().await;
+        self.look_up_all(session).await?;
         let stored = Stored {
             session: session.clone(),
             port,
@@ -123,10 +175,7 @@ impl Shares {
         };
         let value = serde_json::to_value(stored).map_err(|_| ApiError::internal())?;
         let token = self.table().share(session, port, sharer)?;
-        let put = self
-            .log
-            .store()
-            .put(named(&token), value, Expected::Anything);
+        let put = self.store().put(named(&token), value, Expected::Anything);
         if let Err(error) = put.await {
             self.table().remove(&token);
             return Err(error.into());
@@ -136,6 +185,8 @@ impl Shares {
 
     /// Takes a port back.
     pub(super) async fn unshare(&self, session: &SessionId, port: u16) -> Result<(), ApiError> {
+        let _turn = self.writing.lock().await;
+        self.look_up_all(session).await?;
         let taken = self.take_back(|of, shared, _| of == session && shared == port);
         if taken.await? == 0 {
             let message = format!("the port {port} is not shared");
@@ -147,24 +198,42 @@ impl Shares {
     /// Takes all ports of a session back, which has ended: what cannot be removed now is not
     /// taken up again.
     pub(crate) async fn forget(&self, session: &SessionId) {
+        let _turn = self.writing.lock().await;
+        if let Err(error) = self.look_up_all(session).await {
+            tracing::warn!(%error, "ports that other servers have shared may stay written down");
+        }
         self.forget_those(|of, _, _| of == session).await;
     }
 
     /// Takes all ports back that were shared by the right of a key, which is not valid any more.
     pub(crate) async fn forget_key(&self, key: &str) {
+        let _turn = self.writing.lock().await;
         self.forget_those(|_, _, sharer| sharer.key == key).await;
     }
 
     /// Ports of a session with their tokens.
-    pub(super) fn of_session(&self, session: &SessionId) -> Vec<(u16, String)> {
-        self.table().of_session(session)
+    pub(super) async fn of_session(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<(u16, String)>, LogError> {
+        let _turn = self.writing.lock().await;
+        self.look_up_all(session).await?;
+        Ok(self.table().of_session(session))
     }
 
     /// The port behind a token.
-    pub(super) fn visit(&self, token: &str) -> Option<Visit> {
-        self.table().visit(token)
+    pub(super) async fn visit(&self, token: &str) -> Result<Option<Visit>, LogError> {
+        self.look_up(token).await?;
+        Ok(self.table().visit(token))
     }
 
+    /// Whether a port is still shared under a token, as far as that can be known.
+    pub(super) async fn is_shared(&self, token: &str) -> Result<bool, LogError> {
+        self.look_up(token).await?;
+        Ok(self.table().has(token))
+    }
+
+    /// Takes ports back whether or not that can be written down.
     async fn forget_those(&self, which: impl Fn(&SessionId, u16, &Sharer) -> bool) {
         if let Err(error) = self.take_back(&which).await {
             tracing::warn!(
@@ -178,18 +247,21 @@ impl Shares {
         }
     }
 
-    /// Takes ports back and returns how many these were.
+    /// Takes ports back and returns how many these were. Only one may do so at a time.
     async fn take_back(
         &self,
         which: impl Fn(&SessionId, u16, &Sharer) -> bool,
     ) -> Result<usize, LogError> {
-        let _turn = self.writing.lock().await;
         let tokens = self.table().tokens(which);
         for token in &tokens {
-            self.log.store().delete(named(token)).await?;
+            self.store().delete(named(token)).await?;
             self.table().remove(token);
         }
         Ok(tokens.len())
+    }
+
+    fn store(&self) -> &dyn Store {
+        self.sessions.log().store()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -203,6 +275,11 @@ pub(super) fn can_be_shared(state: SessionState) -> bool {
         SessionState::Starting | SessionState::Ready | SessionState::Paused => true,
         SessionState::Failed | SessionState::Lost | SessionState::Closed => false,
     }
+}
+
+/// Whether a text can be a token at all.
+fn is_token(text: &str) -> bool {
+    text.len() == TOKEN_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 fn named(token: &str) -> DocumentName {

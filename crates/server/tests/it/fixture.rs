@@ -1,6 +1,6 @@
 //! A server on a port of its own, with a log and a runtime in a directory of its own.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,6 +13,9 @@ use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, 
 use zareba_session::{AllowAll, Idle, Sessions, SessionsOptions};
 
 use crate::http::{Request, Response};
+
+/// The name of the log in a server's directory.
+const LOG: &str = "events.db";
 
 /// What a server has beside its own routes.
 enum Extra {
@@ -55,9 +58,32 @@ impl Site {
         Self::begin(change, Extra::OpenHands).await
     }
 
+    /// A server that shares a log with others; the first of them makes the key.
+    pub(crate) async fn start_on(
+        log: EventLog,
+        admin: Option<&str>,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> Self {
+        let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
+        let sessions = sessions_on(log, &state).await;
+        Self::serve(state, sessions, admin, change, Extra::Nothing).await
+    }
+
     async fn begin(change: impl FnOnce(&mut ServerSettings), extra: Extra) -> Self {
         let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
-        let sessions = sessions_in(&state).await;
+        let file = state.path().join(LOG);
+        let log = EventLog::open_file(&file, Durability::Process).await;
+        let sessions = sessions_on(log.unwrap(), &state).await;
+        Self::serve(state, sessions, None, change, extra).await
+    }
+
+    async fn serve(
+        state: TempDir,
+        sessions: Sessions,
+        admin: Option<&str>,
+        change: impl FnOnce(&mut ServerSettings),
+        extra: Extra,
+    ) -> Self {
         let mut settings = ServerSettings::new(Listen::Tcp {
             address: ([127, 0, 0, 1], 0).into(),
             transport: Transport::Plain,
@@ -75,7 +101,10 @@ impl Site {
             }
         };
         let address = server.local_address().unwrap();
-        let admin = server.first_key().unwrap().secret.0.clone();
+        let admin = match admin {
+            Some(admin) => admin.to_owned(),
+            None => server.first_key().unwrap().secret.0.clone(),
+        };
         let keys = server.keys().clone();
         let (shutdown, told) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
@@ -108,6 +137,11 @@ impl Site {
         self.serving = tokio::spawn(server.serve(async {
             let _ = told.await;
         }));
+    }
+
+    /// The file of its log.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        self.state.path().join(LOG)
     }
 
     /// Tells the server to end, without waiting.
@@ -172,10 +206,7 @@ pub(crate) fn run(command: &str) -> Value {
     json!({ "action": "run", "args": { "command": command } })
 }
 
-async fn sessions_in(state: &TempDir) -> Sessions {
-    let log = EventLog::open_file(&state.path().join("events.db"), Durability::Process)
-        .await
-        .unwrap();
+async fn sessions_on(log: EventLog, state: &TempDir) -> Sessions {
     let home = state.path().join("home");
     std::fs::create_dir_all(&home).unwrap();
     let environment = std::env::vars_os().filter(|(name, _)| name != "HOME");
@@ -200,6 +231,7 @@ async fn sessions_in(state: &TempDir) -> Sessions {
         sessions_max: 100,
         owner_sessions_max: 50,
         workspaces: Vec::new(),
+        hidden: Vec::new(),
     };
     Sessions::start(log, options).await.unwrap().0
 }

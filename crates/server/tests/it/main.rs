@@ -15,6 +15,7 @@ mod http;
 mod keys;
 mod lifecycle;
 mod ports;
+mod postgres;
 mod programs;
 mod sessions;
 mod shares;

@@ -54,6 +54,31 @@ async fn shared_ports_survive_the_server() {
     site.stop().await;
 }
 
+/// What could not be written down as taken back is not, and whoever tried is told.
+#[tokio::test]
+async fn a_share_stays_when_the_log_cannot_be_written() {
+    let site = Site::start().await;
+    let session = site.session().await;
+    let program = Program::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await;
+    let (path, _) = share(&site, &session, program.port).await;
+    let meddle = |statement: &str| {
+        let database = rusqlite::Connection::open(site.log_file()).unwrap();
+        database.execute_batch(statement).unwrap();
+    };
+    meddle(
+        "CREATE TRIGGER refuse BEFORE DELETE ON documents WHEN OLD.kind = 'share'
+        BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    );
+    let port = format!("/v1/sessions/{session}/ports/{}", program.port);
+    let refused = site.delete(&port).await;
+    assert!(refused.status >= 500, "{}", refused.status);
+    assert_eq!(site.send(Request::get(&path)).await.status, 200);
+    meddle("DROP TRIGGER refuse");
+    site.delete(&port).await.expect(204);
+    assert_eq!(site.send(Request::get(&path)).await.error(404), "not_found");
+    site.stop().await;
+}
+
 /// HS-8: what a key has shared ends with it, and with what goes through it.
 #[tokio::test]
 async fn a_share_ends_with_the_key_that_made_it() {

@@ -92,6 +92,30 @@ async fn tools_are_added_listed_called_reset_and_removed() {
     assert_eq!(remove().await.error(404), "not_found");
 }
 
+/// A tool that runs until it is stopped, and leaves word of both.
+const LINGER: &str = "import time\ndef linger():\n    open('lingers', 'w').close()\n    try:\n        \
+    while True:\n            time.sleep(0.02)\n    finally:\n        open('ended', 'w').close()\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_goes_away_has_its_call_stopped() {
+    let site = Site::start().await;
+    let session = site.session().await;
+    let action = json!({"action": "write", "args": {"path": "waiting.py", "content": LINGER}});
+    let actions = format!("/v1/sessions/{session}/actions");
+    site.post(&actions, action).await.expect(200);
+    let path = format!("/v1/sessions/{session}/tools");
+    let new = json!({"entrypoints": ["waiting.linger"], "python": "/usr/bin/python3"});
+    site.post(&path, new).await.expect(201);
+    let call = Request::post(&format!("{path}/linger"), &json!({})).key(&site.admin);
+    let address = site.address;
+    let client = tokio::spawn(async move { call.send(address).await });
+    let wait = |name: &str| format!("until test -e {name}; do sleep 0.02; done");
+    site.run(&session, &wait("lingers")).await;
+    client.abort();
+    site.run(&session, &wait("ended")).await;
+    site.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_added_is_refused_with_its_reason() {
     let site = Site::start().await;

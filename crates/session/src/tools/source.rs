@@ -8,36 +8,45 @@ use zareba_protocol::{CallTool, Observation, ObservationEvent, ObservationKind};
 use zareba_tools::{Arguments, Call, Origin, Place, Returned, Tool, ToolError};
 use zareba_wire::BoxFuture;
 
-use super::{SessionPlace, unknown};
-use crate::{conductor::Conductor, event};
+use super::SessionPlace;
+use crate::{Owner, conductor::Conductor, event};
 
 /// Where tools come from that every session has.
 pub trait ToolSource: Send + Sync {
-    /// The tools for one session, whose sandbox is the place. Asked for once, when the session
-    /// first needs them. What does not work is left out.
-    fn open(&self, place: Arc<dyn Place>) -> BoxFuture<'_, Vec<Arc<dyn Tool>>>;
+    /// The supply of one session, which belongs to that owner and whose sandbox is the place. Asked
+    /// for once, when the session first needs it.
+    fn open(&self, owner: &Owner, place: Arc<dyn Place>) -> Arc<dyn ToolSupply>;
+}
+
+/// Where one session's tools come from.
+pub trait ToolSupply: Send + Sync {
+    /// The tools that are new, or are defined otherwise, since this was asked last; at first all.
+    /// What does not work is left out, and tried again some time when this is asked again. It is
+    /// asked often, and costs nothing when there is nothing to be done.
+    fn look(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>>;
 }
 
 impl Conductor {
-    /// Sees to it that the tools of the source, if there is one, are in the registry.
+    /// Sees to it that the tools of the source, if there is one, are in the registry, with what
+    /// came since somebody asked last.
     pub(crate) async fn source_tools(self: &Arc<Self>) {
         let Some(source) = self.common.tool_source.get() else {
             return;
         };
-        let opened = async {
-            let place: Arc<dyn Place> = Arc::new(SessionPlace::of(self));
-            for tool in source.open(place).await {
-                if let Err(error) = self.tools.registry.add(tool) {
-                    tracing::warn!(session = %self.id, %error, "a tool of a server is left out");
-                }
+        let open = || source.open(&self.facts.owner, Arc::new(SessionPlace::of(self)));
+        let supply = self.tools.supply.get_or_init(open);
+        let _only = self.tools.looking.lock().await;
+        for tool in supply.look().await {
+            if let Err(error) = self.tools.registry.replace(tool) {
+                tracing::warn!(session = %self.id, %error, "a tool of a server is left out");
             }
-        };
-        self.tools.sourced.get_or_init(|| opened).await;
+        }
     }
 
     /// Calls a tool of an MCP server; `None` when the server ends before anything is known.
     pub(crate) async fn call_tool_mcp(
         self: &Arc<Self>,
+        number: u64,
         call: &CallTool,
         timeout: Option<Duration>,
     ) -> Option<ObservationEvent> {
@@ -45,8 +54,12 @@ impl Conductor {
             if let Err(error) = self.awake().await.map(drop) {
                 return event::failure_of(&error);
             }
-            self.source_tools().await;
-            let Some(name) = self.mcp_tool(&call.name) else {
+            let mut name = self.mcp_tool(&call.name);
+            if name.is_none() {
+                self.source_tools().await;
+                name = self.mcp_tool(&call.name);
+            }
+            let Some(name) = name else {
                 return Observation::error(self.no_mcp_tool(&call.name)).into();
             };
             let asked = Call {
@@ -58,15 +71,7 @@ impl Conductor {
             let result = self.tools.registry.call(&name, asked).await;
             answer(call, result).into()
         };
-        let mut closing = self.closing.subscribe();
-        tokio::select! {
-            biased;
-            answer = run => Some(answer),
-            _ = closing.wait_for(|closing| *closing) => {
-                Some(unknown("the session was closed while it ran"))
-            }
-            () = self.letting_go() => None,
-        }
+        self.until_unwanted(number, run).await
     }
 
     /// The tool that a name means: that of the registry, or the first server's that has one of

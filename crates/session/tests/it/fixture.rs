@@ -100,6 +100,7 @@ impl Place {
             sessions_max: 100,
             owner_sessions_max: 50,
             workspaces: vec![std::env::temp_dir()],
+            hidden: Vec::new(),
         }
     }
 

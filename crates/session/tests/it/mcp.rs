@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use zareba_protocol::{Action, ActionEvent, CallTool, UseTool};
-use zareba_session::ToolSource;
+use zareba_session::{Owner, ToolSource, ToolSupply};
 use zareba_tools::{Call, Origin, Place as ToolPlace, Returned, Tool, ToolDefinition, ToolError};
 use zareba_wire::BoxFuture;
 
@@ -21,14 +21,35 @@ struct Echo {
     definition: ToolDefinition,
 }
 
+/// Opens supplies that have something at each of their looks from a number on.
 #[derive(Default)]
 struct Source {
     opened: AtomicUsize,
+    owners: Mutex<Vec<Owner>>,
+    first_look: usize,
+}
+
+struct Supply {
+    looks: AtomicUsize,
+    first_look: usize,
 }
 
 impl ToolSource for Source {
-    fn open(&self, _place: Arc<dyn ToolPlace>) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
+    fn open(&self, owner: &Owner, _place: Arc<dyn ToolPlace>) -> Arc<dyn ToolSupply> {
         self.opened.fetch_add(1, Ordering::SeqCst);
+        self.owners.lock().unwrap().push(owner.clone());
+        Arc::new(Supply {
+            looks: AtomicUsize::new(0),
+            first_look: self.first_look,
+        })
+    }
+}
+
+impl ToolSupply for Supply {
+    fn look(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
+        if self.looks.fetch_add(1, Ordering::SeqCst) < self.first_look {
+            return Box::pin(std::future::ready(Vec::new()));
+        }
         let definition = ToolDefinition {
             name: "server_echo".try_into().unwrap(),
             description: String::new(),
@@ -103,6 +124,26 @@ async fn tools_of_servers_are_called_by_either_name_and_connected_once() {
     assert_eq!(observation["observation"], "tool", "{observation}");
     assert_eq!(session.tools().sourced().await.list().len(), 1);
     assert_eq!(source.opened.load(Ordering::SeqCst), 1);
+    assert_eq!(*source.owners.lock().unwrap(), [owner()]);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn servers_that_were_away_are_asked_again_at_the_next_use() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    sessions.set_tool_source(Arc::new(Source {
+        first_look: 2,
+        ..Source::default()
+    }));
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    let away = observe(&session, calling("echo", "")).await;
+    assert_eq!(away["content"], "No MCP servers configured");
+    let ours = || Action::CallTool(UseTool::new("server_echo", Default::default()));
+    let away = observe(&session, ours()).await;
+    assert_eq!(away["extras"]["error"]["class"], "not_found", "{away}");
+    let back = observe(&session, ours()).await;
+    assert_eq!(back["success"], true, "{back}");
     session.close().await.unwrap();
 }
 

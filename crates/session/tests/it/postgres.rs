@@ -1,5 +1,7 @@
 //! Several servers on one log, and backends that do not answer.
 
+mod lease;
+
 use std::{
     sync::{
         Arc,

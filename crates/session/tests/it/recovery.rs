@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use zareba_session::{
-    HIDDEN, NewSession, Record, Recovery, Secret, Session, SessionState, Sessions, event_json,
+    HIDDEN, NewSession, Record, Recovery, Secret, Session, SessionError, SessionState, Sessions,
+    event_json,
 };
 
 use crate::fixture::{
@@ -276,5 +277,60 @@ async fn many_sessions_are_taken_up_at_once() {
     for info in sessions.list(None, None, COUNT).await {
         sessions.remove(&info.id).await.unwrap();
     }
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+/// One session whose end cannot be written down costs neither the others nor the server.
+#[tokio::test]
+async fn recovery_goes_on_past_a_session_that_cannot_be_taken_up() {
+    let place = Place::new();
+    let (good, bad) = (place.id("good"), place.id("bad"));
+    let workspace = place.path("workspace");
+    std::fs::create_dir_all(workspace.join(".openhands")).unwrap();
+    std::fs::write(workspace.join(".openhands/setup.sh"), "sleep 1000").unwrap();
+    let new = NewSession {
+        id: Some(good.clone()),
+        ..on("local")
+    };
+    let never_ready = NewSession {
+        id: Some(bad.clone()),
+        workspace: Some(workspace),
+        ..on("local")
+    };
+    in_another_life(&place, async |sessions| {
+        sessions.create_ready(new, owner()).await.unwrap();
+        let session = sessions.create(never_ready, owner()).await.unwrap();
+        let mut events = session.events(0);
+        // The script runs, or will, when its action is recorded.
+        while events.next().await.unwrap().kind != zareba_eventlog::EntryKind::Action {}
+    })
+    .await;
+    let meddle = |statement: &str| {
+        let database = rusqlite::Connection::open(place.path("events.db")).unwrap();
+        database.execute_batch(statement).unwrap();
+    };
+    meddle(&format!(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON documents WHEN NEW.name = '{bad}'
+        BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    ));
+    let (sessions, recovery) = place.recover_with(place.options()).await;
+    assert_eq!((recovery.found, recovery.lost), (1, 0));
+    let session = sessions.get(&good).await.unwrap();
+    assert_eq!(output(&session, "echo up").await, "up");
+    let left = sessions.get(&bad).await.unwrap();
+    let refused = left.run(request(run("true"))).await.unwrap_err();
+    assert!(
+        matches!(refused, SessionError::NotTakenUp { .. }),
+        "{refused}"
+    );
+    sessions.shut_down(Duration::from_secs(5)).await;
+    sessions.log().store().close().await.unwrap();
+
+    meddle("DROP TRIGGER refuse");
+    let (sessions, recovery) = place.recover_with(place.options()).await;
+    assert_eq!((recovery.found, recovery.lost), (1, 1));
+    let left = sessions.get(&bad).await.unwrap();
+    assert_eq!(left.info().state, SessionState::Failed);
+    sessions.remove(&good).await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);
 }

@@ -1,12 +1,12 @@
 //! Tools of a session: added, called on the path of actions, kept over a restart.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use zareba_protocol::{Action, ActionEvent, SecurityRisk, UseTool};
 use zareba_session::{
-    Guard, NewSession, NewTools, Secret, Session, SessionError, SessionInfo, SessionsOptions,
-    Verdict,
+    Guard, HOSTS_MAX, NewSession, NewTools, Secret, Session, SessionError, SessionInfo,
+    SessionsOptions, Verdict,
 };
 use zareba_tools::ToolName;
 use zareba_wire::BoxFuture;
@@ -42,8 +42,25 @@ def wait():
     time.sleep(60)
 
 def tell():
-    return os.environ["TOKEN"]
+    from leaked import SECRET
+    return SECRET
+
+def linger():
+    open("lingers", "w").close()
+    try:
+        while True:
+            time.sleep(0.05)
+    finally:
+        open("ended", "w").close()
 "#;
+
+/// A module whose function tells a secret by its documentation and by a default.
+const LEAKY: &str = "from leaked import SECRET\n\
+    def told(token: str = SECRET): return token\ntold.__doc__ = 'Takes ' + SECRET\n";
+
+/// A module that is loaded only when it may be.
+const SLOW: &str = "import os, time\nopen('loads', 'a').write('x')\n\
+    while not os.path.exists('go'): time.sleep(0.02)\ndef slow(): return 1\n";
 
 /// The interpreter of the system: one of a user may not be found with another HOME.
 const PYTHON: &str = "/usr/bin/python3";
@@ -51,6 +68,12 @@ const PYTHON: &str = "/usr/bin/python3";
 async fn with_module(session: &Session) {
     let text = MODULE.replace('\'', "'\\''");
     output(session, &format!("printf %s '{text}' > counting.py")).await;
+}
+
+/// Puts the secret into a module: the shell has it, and so can the files that it writes.
+async fn leak(session: &Session) {
+    let line = "printf \"SECRET = '%s'\\n\" \"$TOKEN\" > leaked.py";
+    output(session, line).await;
 }
 
 fn python(entrypoints: &[&str]) -> NewTools {
@@ -130,6 +153,7 @@ async fn what_cannot_be_added_is_told_and_names_are_unique() {
     };
     let session = sessions.create_ready(new, owner()).await.unwrap();
     with_module(&session).await;
+    leak(&session).await;
     let tools = session.tools();
     let nothing = tools.add(python(&["nowhere.f"])).await.unwrap_err();
     assert!(
@@ -157,7 +181,7 @@ async fn what_cannot_be_added_is_told_and_names_are_unique() {
     assert!(matches!(taken, SessionError::Tool(_)), "{taken}");
     // EL-9: what a tool returns is masked like everything else.
     let told = observe(&session, call("tell", json!({}))).await;
-    assert!(!told.to_string().contains("s3cr3t-value"), "{told}");
+    assert_eq!(told["extras"]["result"], "<secret_hidden>", "{told}");
 
     let tell = ToolName::try_from("tell").unwrap();
     tools.remove(&tell).await.unwrap();
@@ -290,6 +314,183 @@ async fn tools_are_there_after_a_restart_and_a_call_in_flight_is_not_made_again(
         answers.iter().all(|(_, answers)| answers.len() == 1),
         "{answers:?}"
     );
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+fn command(name: &str, line: &str) -> NewTools {
+    let spec = json!({"name": name, "description": "Runs.", "shell": line});
+    NewTools {
+        commands: vec![serde_json::from_value(spec).unwrap()],
+        ..NewTools::default()
+    }
+}
+
+#[tokio::test]
+async fn el_9_what_is_said_of_tools_holds_no_secret() {
+    const SECRET: &str = "s3cr3t-value";
+    const OPERATORS: &str = "0perator-key";
+    let place = Place::new();
+    let options = SessionsOptions {
+        hidden: vec![Secret(OPERATORS.to_owned())],
+        ..place.options()
+    };
+    let sessions = place.serve_with(options).await;
+    let new = NewSession {
+        secrets: vec![("TOKEN".to_owned(), Secret(SECRET.to_owned()))],
+        ..on("cli")
+    };
+    let session = sessions.create_ready(new, owner()).await.unwrap();
+    with_module(&session).await;
+    leak(&session).await;
+    output(&session, &format!("cat > leaky.py <<'END'\n{LEAKY}END")).await;
+    let broken = "from leaked import SECRET\nraise ValueError(SECRET)\n";
+    output(&session, &format!("cat > broken.py <<'END'\n{broken}END")).await;
+    let tools = session.tools();
+    for secret in [SECRET, OPERATORS] {
+        let line = format!("curl -H 'X-Key: {secret}' http://localhost");
+        let refused = tools.add(command("fetch", &line)).await.unwrap_err();
+        let told = refused.to_string();
+        assert!(told.contains("`fetch` must not hold a secret"), "{told}");
+        assert!(!told.contains(secret), "{told}");
+        let described = NewTools {
+            commands: vec![
+                serde_json::from_value(
+                    json!({"name": "f", "argv": ["true"], "description": secret}),
+                )
+                .unwrap(),
+            ],
+            ..NewTools::default()
+        };
+        tools.add(described).await.unwrap_err();
+    }
+    let nothing = tools.add(python(&["broken.f"])).await.unwrap_err();
+    assert!(nothing.to_string().contains("ValueError"), "{nothing}");
+    assert!(!nothing.to_string().contains(SECRET), "{nothing}");
+    let added = tools
+        .add(python(&["leaky.told", "broken.f"]))
+        .await
+        .unwrap();
+    assert_eq!((added.tools.len(), added.failures.len()), (1, 1));
+    let everything = format!("{added:?} {:?}", tools.list());
+    assert!(everything.contains("<secret_hidden>"), "{everything}");
+    assert!(!everything.contains(SECRET), "{everything}");
+    // The operator's are hidden in events like the session's own.
+    let printed = output(&session, &format!("echo {OPERATORS}")).await;
+    assert_eq!(printed, "<secret_hidden>");
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn tools_are_added_whole_though_nobody_waits_for_that() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    output(&session, &format!("cat > slow.py <<'END'\n{SLOW}END")).await;
+    let tools = session.tools();
+    let new = NewTools {
+        commands: command("quick", "true").commands,
+        ..python(&["slow.slow"])
+    };
+    let adding = tokio::spawn({
+        let tools = tools.clone();
+        async move { tools.add(new).await }
+    });
+    output(&session, "until test -e loads; do sleep 0.02; done").await;
+    adding.abort();
+    assert!(adding.await.unwrap_err().is_cancelled());
+    assert_eq!(tools.list(), []);
+    output(&session, "touch go").await;
+    let all_there = async {
+        while tools.list().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), all_there)
+        .await
+        .unwrap();
+    let one = observe(&session, call("slow", json!({}))).await;
+    assert_eq!(one["extras"]["result"], 1, "{one}");
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn many_who_add_at_once_start_no_more_hosts_than_there_may_be() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    output(&session, &format!("cat > slow.py <<'END'\n{SLOW}END")).await;
+    let tools = session.tools();
+    for number in 1..HOSTS_MAX {
+        tools
+            .add(command(&format!("c{number}"), "true"))
+            .await
+            .unwrap();
+    }
+    let adding = (0..4).map(|_| {
+        let tools = tools.clone();
+        tokio::spawn(async move { tools.add(python(&["slow.slow"])).await })
+    });
+    let adding: Vec<_> = adding.collect();
+    output(
+        &session,
+        "until test -e loads; do sleep 0.02; done; touch go",
+    )
+    .await;
+    let (mut added, mut refused) = (0, 0);
+    for one in adding {
+        match one.await.unwrap() {
+            Ok(_) => added += 1,
+            Err(SessionError::TooMany { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!((added, refused), (1, 3));
+    assert_eq!(output(&session, "cat loads").await, "x");
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_is_stopped_when_whoever_asked_goes_away() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    with_module(&session).await;
+    let tools = session.tools();
+    tools
+        .add(python(&["counting.linger", "counting.Counter"]))
+        .await
+        .unwrap();
+    observe(&session, call("up", json!({}))).await;
+    let asking = |request| {
+        let session = Arc::clone(&session);
+        tokio::spawn(async move { session.run(request).await })
+    };
+    let lingers = "until test -e lingers; do sleep 0.02; done; rm lingers";
+    let asked = asking(request(call("linger", json!({}))));
+    output(&session, lingers).await;
+    asked.abort();
+    output(
+        &session,
+        "until test -e ended; do sleep 0.02; done; rm ended",
+    )
+    .await;
+    // The interpreter goes on with its state.
+    let up = observe(&session, call("up", json!({}))).await;
+    assert_eq!(up["extras"]["result"], 2, "{up}");
+
+    // With a key somebody may come back for it; its time ends it then.
+    let limited = call("linger", json!({})).with_timeout(1.0);
+    let asked = asking(keyed("k", limited.clone()));
+    output(&session, lingers).await;
+    asked.abort();
+    let _ = asked.await;
+    let again = session.run(keyed("k", limited)).await.unwrap();
+    let told = zareba_session::event_json(&again);
+    assert_eq!(told["extras"]["error"]["type"], "timed_out", "{told}");
+    output(&session, "until test -e ended; do sleep 0.02; done").await;
+    assert_all_answered(&session, 9).await;
     session.close().await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);
 }

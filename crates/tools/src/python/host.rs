@@ -15,13 +15,13 @@ use zareba_wire::{
 };
 
 use super::{
-    Entrypoint, LoadFailure, Loaded,
-    message::{Done, LoadedTool, Outcome, Reply, Request, VALUE_BYTES_MAX},
+    Entrypoint, Loaded,
+    message::{Done, Outcome, Request, VALUE_BYTES_MAX},
     process::Process,
 };
 use crate::{
-    Call, Exception, Host, NotJson, OUTPUT_BYTES_MAX, Origin, Place, Returned, Tool,
-    ToolDefinition, ToolError, ToolName,
+    Call, Exception, Host, NotJson, OUTPUT_BYTES_MAX, Place, Returned, Tool, ToolDefinition,
+    ToolError,
 };
 
 /// The worker. It needs nothing but Python 3.8.
@@ -34,9 +34,6 @@ const WORKER: &str = concat!(
 
 /// Calls of one host that may be under way; more would only wait in its interpreter.
 const CALLS_MAX: usize = 256;
-
-/// Tools that one host may bring.
-const HOST_TOOLS_MAX: usize = 512;
 
 /// How a host runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,8 +263,8 @@ async fn begin(
         .map_err(|error| unavailable(&error.to_string()))?;
     process.send(line).await;
     let ready = tokio::time::timeout(options.load_timeout, ready).await;
-    let reply = match ready {
-        Ok(Ok(Ok(reply))) => reply,
+    let ready = match ready {
+        Ok(Ok(Ok(ready))) => ready,
         Ok(Ok(Err(why))) => return Err(unavailable(&why)),
         Ok(Err(_)) => return Err(unavailable("it was ended")),
         Err(_) => {
@@ -277,55 +274,7 @@ async fn begin(
             )));
         }
     };
-    Ok((process, loaded(reply)))
-}
-
-/// What a worker says it has loaded, as far as that can be believed.
-fn loaded(reply: Reply) -> Loaded {
-    let Reply::Ready {
-        python,
-        toolkits,
-        tools,
-        failures,
-    } = reply
-    else {
-        return Loaded::default();
-    };
-    let mut loaded = Loaded {
-        toolkits,
-        tools: Vec::with_capacity(tools.len().min(HOST_TOOLS_MAX)),
-        failures,
-        python,
-    };
-    loaded.toolkits.truncate(HOST_TOOLS_MAX);
-    loaded.failures.truncate(HOST_TOOLS_MAX);
-    for tool in tools.into_iter().take(HOST_TOOLS_MAX) {
-        let entrypoint = tool.entrypoint.clone();
-        match definition(tool) {
-            Ok(definition) => loaded.tools.push(definition),
-            Err(error) => loaded.failures.push(LoadFailure {
-                entrypoint,
-                kind: error.kind().to_owned(),
-                message: error.to_string(),
-                traceback: String::new(),
-            }),
-        }
-    }
-    loaded
-}
-
-fn definition(tool: LoadedTool) -> Result<ToolDefinition, ToolError> {
-    let definition = ToolDefinition {
-        name: ToolName::try_from(tool.name)?,
-        description: tool.description,
-        parameters: tool.parameters,
-        accepts: tool.accepts,
-        origin: Origin::Python {
-            entrypoint: tool.entrypoint,
-        },
-    };
-    crate::registry::checked(&definition)?;
-    Ok(definition)
+    Ok((process, Loaded::from(ready)))
 }
 
 fn returned(tool: &str, done: Done) -> Result<Returned, ToolError> {

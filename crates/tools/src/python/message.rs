@@ -1,11 +1,18 @@
 //! What goes to a worker and what comes from it: one JSON object per line.
 //!
 //! What comes is hostile (G-1): lines have a length, numbers that nobody asked about are ignored,
-//! and texts that are too long or make no sense end the worker.
+//! and texts that are too long or make no sense end the worker. A line is never read into more
+//! than a few times its length: lists are cut while they are read, and values of any shape stay
+//! the text that they are until somebody has looked at its size.
+
+use std::{fmt, marker::PhantomData};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{Entrypoint, LoadFailure};
 
@@ -14,6 +21,9 @@ pub(super) const LINE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The longest arguments or result.
 pub(super) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Items of one list that are kept: tools, toolkits, failures.
+pub(super) const ITEMS_MAX: usize = 512;
 
 /// What is sent to a worker.
 #[derive(Debug, Serialize)]
@@ -72,14 +82,18 @@ impl Request<'_> {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     /// The first one: what it has loaded.
-    Ready {
-        python: String,
-        toolkits: Vec<String>,
-        tools: Vec<LoadedTool>,
-        failures: Vec<LoadFailure>,
-    },
+    Ready(Ready),
     /// What came of a call.
     Done(Done),
+}
+
+/// What a worker has loaded.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(super) struct Ready {
+    pub(super) python: String,
+    pub(super) toolkits: Cut<String>,
+    pub(super) tools: Cut<LoadedTool>,
+    pub(super) failures: Cut<LoadFailure>,
 }
 
 /// A tool as a worker describes it.
@@ -87,9 +101,63 @@ pub(super) enum Reply {
 pub(super) struct LoadedTool {
     pub(super) name: String,
     pub(super) description: String,
-    pub(super) parameters: Value,
-    pub(super) accepts: Option<Value>,
+    pub(super) parameters: Unread,
+    pub(super) accepts: Option<Unread>,
     pub(super) entrypoint: String,
+}
+
+/// JSON that is still the text that came: a few bytes of it can become many in memory.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Unread(Box<RawValue>);
+
+impl Unread {
+    pub(super) fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for Unread {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+/// The first [`ITEMS_MAX`] items of a list. What follows is counted and not kept.
+#[derive(Debug, PartialEq)]
+pub(super) struct Cut<T> {
+    pub(super) items: Vec<T>,
+    pub(super) left_out: usize,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Cut<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Cutting(PhantomData))
+    }
+}
+
+struct Cutting<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Cutting<T> {
+    type Value = Cut<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Cut<T>, A::Error> {
+        let (mut items, mut left_out) = (Vec::new(), 0);
+        while items.len() < ITEMS_MAX {
+            match list.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Cut { items, left_out }),
+            }
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            left_out += 1;
+        }
+        Ok(Cut { items, left_out })
+    }
 }
 
 /// What came of a call.

@@ -19,7 +19,7 @@ use zareba_wire::program::{
     ProgramConnection, ProgramEvent, ProgramEvents, ProgramExit, ProgramInput,
 };
 
-use super::message::{Done, Reply, ReplyReader, Request};
+use super::message::{Done, Ready, Reply, ReplyReader, Request};
 
 /// Lines that wait to be written.
 const LINES_MAX: usize = 64;
@@ -66,7 +66,7 @@ impl Process {
     pub(super) fn begin(
         connection: ProgramConnection,
         grace: Duration,
-    ) -> (Arc<Self>, oneshot::Receiver<Result<Reply, String>>) {
+    ) -> (Arc<Self>, oneshot::Receiver<Result<Ready, String>>) {
         let (input, events) = connection.split();
         let (lines, waiting) = mpsc::channel(LINES_MAX);
         let (ready, is_ready) = oneshot::channel();
@@ -196,7 +196,7 @@ impl Shared {
     async fn read(
         self: Arc<Self>,
         mut events: ProgramEvents,
-        ready: oneshot::Sender<Result<Reply, String>>,
+        ready: oneshot::Sender<Result<Ready, String>>,
     ) {
         let mut kill = self.kill.subscribe();
         let mut ready = Some(ready);
@@ -214,7 +214,7 @@ impl Shared {
     async fn hand_out(
         &self,
         events: &mut ProgramEvents,
-        ready: &mut Option<oneshot::Sender<Result<Reply, String>>>,
+        ready: &mut Option<oneshot::Sender<Result<Ready, String>>>,
     ) -> String {
         let mut reader = ReplyReader::default();
         loop {
@@ -232,9 +232,9 @@ impl Shared {
                 match reader.next() {
                     Ok(None) => break,
                     Ok(Some(Reply::Done(done))) => self.answer(done),
-                    Ok(Some(reply)) => {
+                    Ok(Some(Reply::Ready(loaded))) => {
                         if let Some(ready) = ready.take() {
-                            let _ = ready.send(Ok(reply));
+                            let _ = ready.send(Ok(loaded));
                         }
                     }
                     Err(nonsense) => return format!("its interpreter was ended: {nonsense}"),

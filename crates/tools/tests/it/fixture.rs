@@ -5,15 +5,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::Value;
 use tempfile::TempDir;
 use zareba_executor::{FileScope, Linting};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxSpec};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxSpec};
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 use zareba_tools::{
-    Arguments, Call, Loaded, Place, PlaceError, PythonHost, PythonOptions, Registry, Returned,
-    ToolError,
-};
-use zareba_wire::{
-    BoxFuture,
-    program::{ProgramConnection, ProgramRequest},
+    Arguments, Call, Loaded, Place, PythonHost, PythonOptions, Registry, Returned, ToolError,
 };
 
 /// The module that most tests load.
@@ -24,23 +19,6 @@ pub(crate) struct Bench {
     sandbox: Arc<dyn Sandbox>,
     workspace: TempDir,
     _state: TempDir,
-}
-
-struct InSandbox(Arc<dyn Sandbox>);
-
-impl Place for InSandbox {
-    fn start(
-        &self,
-        request: ProgramRequest,
-    ) -> BoxFuture<'_, Result<ProgramConnection, PlaceError>> {
-        Box::pin(async move {
-            let started = self.0.start_program(request).await;
-            started.map_err(|error| PlaceError {
-                class: error.class(),
-                message: error.to_string(),
-            })
-        })
-    }
 }
 
 impl Bench {
@@ -66,7 +44,7 @@ impl Bench {
     }
 
     pub(crate) fn place(&self) -> Arc<dyn Place> {
-        Arc::new(InSandbox(Arc::clone(&self.sandbox)))
+        Arc::new(SandboxPlace(Arc::clone(&self.sandbox)))
     }
 
     pub(crate) fn workspace(&self) -> &Path {

@@ -1,9 +1,22 @@
 //! Sockets, concurrency, clients that leave, and the end of a server.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, time::timeout};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+    task::JoinSet,
+    time::timeout,
+};
 use zareba_wire::{
     Endpoint,
     server::{BindError, Server, ServerLimits, ServerOptions},
@@ -234,4 +247,82 @@ async fn shutdown_does_not_wait_longer_than_its_deadline() {
         .try_acquire()
         .expect("the request must be dropped")
         .forget();
+}
+
+/// Serves as long as whoever started it lives.
+#[tokio::test]
+#[ignore = "is started by the test below, with few descriptors"]
+async fn serving_with_few_descriptors() {
+    let server = start(keyless());
+    let Endpoint::Tcp(address) = server.endpoint else {
+        panic!("it serves on TCP");
+    };
+    writeln!(std::io::stdout(), "\nserving {address}").unwrap();
+    let starter_is_gone = || std::io::stdin().read_to_end(&mut Vec::new());
+    let waited = tokio::task::spawn_blocking(starter_is_gone).await;
+    waited.unwrap().unwrap();
+    server.stop().await;
+}
+
+/// HS-11: without a descriptor for one more connection the loop pauses, hangs up on whoever waits,
+/// and goes on as soon as there is one.
+#[tokio::test]
+async fn a_loop_that_cannot_accept_pauses_and_goes_on() {
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["lifecycle::serving_with_few_descriptors", "--exact"])
+        .args(["--ignored", "--nocapture"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if let Some(address) = line.strip_prefix("serving ") {
+            break address.to_owned();
+        }
+    };
+    let mut crowd = JoinSet::new();
+    for _ in 0..120 {
+        let mut client = TcpStream::connect(&address).await.unwrap();
+        crowd.spawn(async move { client.read(&mut [0]).await });
+    }
+    // Nothing is asked, so that the first to hear anything is one that was not let in.
+    let hung_up = timeout(Duration::from_secs(5), crowd.join_next()).await;
+    assert!(
+        matches!(hung_up, Ok(Some(Ok(Ok(0) | Err(_))))),
+        "{hung_up:?}"
+    );
+    let before = cpu_ticks(&child);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let spent = cpu_ticks(&child) - before;
+    assert!(spent <= 10, "{spent} ticks of 10 ms in half a second");
+    crowd.shutdown().await;
+    let served = async { while !is_alive(&address).await {} };
+    timeout(PATIENCE, served).await.unwrap();
+    drop(child.stdin.take());
+    assert!(child.wait().await.unwrap().success());
+}
+
+/// What a process has used of processors.
+fn cpu_ticks(process: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id().unwrap())).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+async fn is_alive(address: &str) -> bool {
+    let ask = async {
+        let mut client = TcpStream::connect(address).await?;
+        let request = format!("GET /alive HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        client.write_all(request.as_bytes()).await?;
+        let mut status = [0; 12];
+        client.read_exact(&mut status).await?;
+        std::io::Result::Ok(status)
+    };
+    ask.await.is_ok_and(|status| status == *b"HTTP/1.1 200")
 }

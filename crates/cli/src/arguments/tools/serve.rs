@@ -11,32 +11,43 @@ use super::super::SandboxArguments;
 #[command(after_help = "\
 An entrypoint is the path of a toolkit, a tool or a list of tools, such as
 `camel.toolkits.MathToolkit`; arguments of a toolkit follow as JSON. Modules in the workspace can be
-imported. An unmodified `RemoteHttpRuntime(host, port)` of CAMEL uses what is served, without its
-`build()`. Calls run inside a sandbox. See docs/camel.md.
+imported. Calls run inside a sandbox.
+
+Callers show a token, as `Authorization: Bearer TOKEN` or as a password: that of `--token-file`, or
+one that is made and kept in a file that only you can read, as long as the server runs. CAMEL's own
+`RemoteHttpRuntime`, without its `build()`, shows it when its host is `any:TOKEN@127.0.0.1`.
+Addresses that others can reach need TLS. See docs/camel.md.
 
 Examples:
   zareba tools serve --workspace . --python .venv/bin/python camel.toolkits.MathToolkit
   zareba tools serve --workspace . --port 0 'my_tools.Counter{\"start\": 5}'
-  zareba tools serve --host 0.0.0.0 --token-file ./token --workspace . my_tools.TOOLS")]
+  zareba tools serve --open --workspace . my_tools.TOOLS
+  zareba tools serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem my_tools.TOOLS")]
 pub(crate) struct ServeToolsArguments {
     /// What to serve
     #[arg(value_name = "ENTRYPOINT", required = true)]
     pub(crate) entrypoints: Vec<String>,
-    /// The address or name to listen on; one that others can reach needs `--token` or `--open`
+    /// The address or name to listen on; one that others can reach needs TLS
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) host: String,
     /// The port to listen on; 0 lets the system choose
     #[arg(long, value_name = "PORT", default_value_t = 8000)]
     pub(crate) port: u16,
-    /// What callers must show as `Authorization: Bearer TOKEN`; CAMEL's own client cannot
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "open"])]
-    pub(crate) token: Option<String>,
-    /// A file with that token, which then is in no list of processes
+    /// A file with the token that callers must show, of 32 characters or more
     #[arg(long, value_name = "FILE", conflicts_with = "open")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Let everybody call who reaches the port
+    /// Ask for no token: let everybody call who reaches the port
     #[arg(long)]
     pub(crate) open: bool,
+    /// The certificate chain for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Something in front does TLS, so listen anywhere without
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) behind_tls_proxy: bool,
     /// The interpreter, as the sandbox sees it: a name, or a path such as `.venv/bin/python`
     #[arg(long, value_name = "PYTHON", default_value = "python3")]
     pub(crate) python: String,

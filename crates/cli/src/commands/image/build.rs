@@ -45,6 +45,7 @@ pub(super) fn build(
     arguments: &BuildArguments,
 ) -> Result<Exit, Failure> {
     let builder = place.docker_for_builds()?.image_builder();
+    let builder = builder.for_operator();
     let work = Work::read(arguments)?;
     let reporter = Reporter::new(context.globals.output);
     let built = runtime()?.block_on(async {
@@ -71,6 +72,7 @@ pub(super) fn prune(
     arguments: &PruneArguments,
 ) -> Result<Exit, Failure> {
     let builder = place.docker_for_builds()?.image_builder();
+    let builder = builder.for_operator();
     let order = PruneOrder {
         all: arguments.all,
         keep_bytes: arguments.keep,

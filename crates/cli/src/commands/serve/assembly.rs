@@ -11,11 +11,12 @@ use zareba_eventlog::{Durability, EventLog, LogError, Options};
 use zareba_facades::openhands::Scheme;
 use zareba_runtime_docker::ImageBuilder;
 use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
-use zareba_session::{AllowAll, Home, HomeError, Idle, Runtimes, SessionsOptions};
+use zareba_session::{AllowAll, Home, HomeError, Idle, Runtimes, Secret, SessionsOptions};
 use zareba_wire::Endpoint;
 
 use super::{images::EngineImages, tools::Pushed};
 use crate::{
+    commands::mcp,
     exit::Exit,
     failure::Failure,
     sandbox::{self, Backend, Place},
@@ -178,6 +179,7 @@ pub(super) fn sessions_options(settings: &Settings, backends: &Backends) -> Sess
             .iter()
             .map(PathBuf::from)
             .collect(),
+        hidden: mcp::secrets(&settings.mcp).map(Secret).collect(),
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::{path::Path, sync::Arc};
 
+use tokio::sync::Mutex;
 use zareba_config::Settings;
 use zareba_facades::openhands::ToolProxies;
 use zareba_mcp::{
     client::{McpServers, Naming, Pins, ServerSpec},
     proxy::Proxy,
 };
-use zareba_session::{Sessions, ToolSource};
+use zareba_session::{Owner, Sessions, ToolSource, ToolSupply};
 use zareba_tools::{Place, Tool};
 use zareba_wire::{BoxFuture, tool_servers::ToolServers};
 
@@ -32,14 +33,27 @@ struct Configured {
 }
 
 impl ToolSource for Configured {
-    fn open(&self, place: Arc<dyn Place>) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
+    fn open(&self, owner: &Owner, place: Arc<dyn Place>) -> Arc<dyn ToolSupply> {
+        let pins = self.pins.of_tenant(&owner.0);
+        let servers = McpServers::new(self.specs.clone(), Some(place), pins, Naming::Prefixed);
+        Arc::new(OfSession(Mutex::new(servers)))
+    }
+}
+
+/// Those servers for one session.
+struct OfSession(Mutex<McpServers>);
+
+impl ToolSupply for OfSession {
+    fn look(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
         Box::pin(async move {
-            let (specs, pins) = (self.specs.clone(), self.pins.clone());
-            let servers = McpServers::connect(specs, Some(place), pins, Naming::Prefixed).await;
-            for problem in servers.problems() {
+            let mut servers = self.0.lock().await;
+            let before = servers.problems().to_vec();
+            let news = servers.look().await;
+            let problems = servers.problems().iter();
+            for problem in problems.filter(|problem| !before.contains(problem)) {
                 tracing::warn!(%problem, "not every tool of an MCP server can be used");
             }
-            servers.tools()
+            news
         })
     }
 }

@@ -78,11 +78,11 @@ fn show_text(outcome: &ToolOutcome) -> Result<(), Failure> {
         return Ok(());
     }
     match (&outcome.raw, &outcome.result) {
-        (Some(raw), _) => say::line(raw),
-        (None, Value::String(text)) => say::text(text),
+        (Some(raw), _) => say::text_of_others(raw),
+        (None, Value::String(text)) => say::text_of_others(text),
         (None, value) => {
             let text = serde_json::to_string_pretty(value);
-            say::line(text.or_fail(Exit::Failure, "cannot write the result")?)
+            say::text_of_others(&text.or_fail(Exit::Failure, "cannot write the result")?)
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn schema(context: &Context, arguments: &ToolSchemaArguments) -> Resu
             OutputFormat::Text => serde_json::to_string_pretty(&all),
             OutputFormat::Json => serde_json::to_string(&all),
         };
-        say::line(text.or_fail(Exit::Failure, "cannot write the definitions")?)?;
+        say::text_of_others(&text.or_fail(Exit::Failure, "cannot write the definitions")?)?;
         Ok(found(&tools))
     })
 }

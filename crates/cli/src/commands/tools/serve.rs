@@ -1,37 +1,33 @@
 //! `zareba tools serve`: tools in a sandbox, behind the HTTP routes of CAMEL's tool server.
 
-use std::{
-    fs,
-    net::{SocketAddr, ToSocketAddrs as _},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::json;
 use zareba_facades::camel::{Access, Camel, CamelOptions, CamelServer, LoadedTools, Toolbox as _};
-use zareba_runtime::Sandbox;
+use zareba_runtime::{Sandbox, SandboxPlace};
 use zareba_tools::{
     Entrypoint, LoadFailure, Loaded, Place, PythonHost, PythonOptions, Registry, ToolError,
 };
-use zareba_wire::server::ServerLimits;
+use zareba_wire::{Endpoint, server::ServerLimits};
 
-use super::place::SandboxPlace;
+use super::{
+    token::{ServerToken, Whereabouts},
+    transport::Transport,
+};
 use crate::{
     arguments::{OutputFormat, ServeToolsArguments},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    sandbox, say,
+    sandbox::{self, Place as State},
+    say,
 };
-
-/// What can be guessed is no token.
-const TOKEN_BYTES_MIN: usize = 32;
 
 /// Serves until a signal ends it, and the sandbox with it.
 pub(crate) fn perform(context: &Context, arguments: &ServeToolsArguments) -> Result<Exit, Failure> {
     let entrypoints = entrypoints(&arguments.entrypoints)?;
-    let address = address(arguments)?;
-    let access = access(arguments, address)?;
+    let transport = Transport::of(arguments)?;
+    let token = token(arguments)?;
     let options = CamelOptions {
         is_strict: arguments.strict,
         timeout: timeout(arguments.timeout)?,
@@ -41,10 +37,11 @@ pub(crate) fn perform(context: &Context, arguments: &ServeToolsArguments) -> Res
     let configuration = context.configuration(flags)?;
     sandbox::within(context, &configuration, async |sandbox| {
         // First of all, so that clients which come early wait for the tools instead of failing.
-        let server = CamelServer::bind(address, access)
-            .or_fail(Exit::Start, format!("cannot listen on `{address}`"))?;
+        let server = listen(transport, token.as_ref())?;
         let tools = load(sandbox, entrypoints, python_options(arguments)).await?;
-        tell(context.globals.output, &server, &tools)?;
+        let state = State::new(context, &configuration.settings);
+        let published = publish(token.as_ref(), &server, state.state())?;
+        tell(context.globals.output, &server, &tools, published.as_ref())?;
         let camel = Camel::new(Arc::new(tools), options);
         server
             .serve(camel, &ServerLimits::default(), std::future::pending())
@@ -61,43 +58,42 @@ fn entrypoints(texts: &[String]) -> Result<Vec<Entrypoint>, Failure> {
     parsed.collect()
 }
 
-fn address(arguments: &ServeToolsArguments) -> Result<SocketAddr, Failure> {
-    let (host, port) = (arguments.host.as_str(), arguments.port);
-    let deed = || format!("cannot listen on the host `{host}`");
-    let mut addresses = (host, port)
-        .to_socket_addrs()
-        .or_fail(Exit::Usage, deed())?;
-    let first = addresses.next();
-    first.ok_or_else(|| Failure::new(Exit::Usage, deed()).hint("use an address of this machine"))
-}
-
-fn access(arguments: &ServeToolsArguments, address: SocketAddr) -> Result<Access, Failure> {
-    match token(arguments)? {
-        Some(token) if token.len() < TOKEN_BYTES_MIN => {
-            let message = format!("the token has fewer than {TOKEN_BYTES_MIN} characters");
-            Err(Failure::new(Exit::Usage, message).hint("`openssl rand -hex 32` makes a good one"))
-        }
-        Some(token) => Ok(Access::Token(token)),
-        None if arguments.open => Ok(Access::Anyone),
-        None if address.ip().to_canonical().is_loopback() => Ok(Access::Loopback),
-        None => {
-            let message = format!(
-                "whoever reaches `{address}` could call the tools, and no token is asked for"
-            );
-            let failure = Failure::new(Exit::Usage, message);
-            Err(failure
-                .hint("give `--token-file` or `--token`, or `--open` if that is what you want"))
-        }
+/// The token that callers must show, unless everybody may call.
+fn token(arguments: &ServeToolsArguments) -> Result<Option<ServerToken>, Failure> {
+    match &arguments.token_file {
+        Some(file) => ServerToken::in_file(file).map(Some),
+        None if arguments.open => Ok(None),
+        None => Ok(Some(ServerToken::made())),
     }
 }
 
-fn token(arguments: &ServeToolsArguments) -> Result<Option<String>, Failure> {
-    let Some(file) = &arguments.token_file else {
-        return Ok(arguments.token.clone());
+/// Takes the socket.
+fn listen(transport: Transport, token: Option<&ServerToken>) -> Result<CamelServer, Failure> {
+    let Transport { address, tls } = transport;
+    let access = match token {
+        Some(token) => Access::Token(token.secret().to_owned()),
+        None => Access::Anyone,
     };
-    let deed = format!("cannot read the token in `{}`", file.display());
-    let text = fs::read_to_string(file).or_fail(Exit::Usage, deed)?;
-    Ok(Some(text.trim().to_owned()))
+    let server = CamelServer::bind(address, access)
+        .or_fail(Exit::Start, format!("cannot listen on `{address}`"))?;
+    Ok(match tls {
+        Some(tls) => server.secured(tls),
+        None => server,
+    })
+}
+
+/// Tells where the token is, in a file that is named after the port.
+fn publish(
+    token: Option<&ServerToken>,
+    server: &CamelServer,
+    state: &Path,
+) -> Result<Option<Whereabouts>, Failure> {
+    let port = match server.endpoint() {
+        Endpoint::Tcp(address) => address.port(),
+        Endpoint::Unix(_) => 0,
+    };
+    let published = token.map(|token| token.publish(state, &format!("tools-{port}.token")));
+    published.transpose()
 }
 
 fn timeout(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
@@ -152,7 +148,12 @@ fn not_started(error: &ToolError) -> Failure {
 }
 
 /// Says where it listens and what it serves, once everything is there.
-fn tell(format: OutputFormat, server: &CamelServer, tools: &LoadedTools) -> Result<(), Failure> {
+fn tell(
+    format: OutputFormat,
+    server: &CamelServer,
+    tools: &LoadedTools,
+    token: Option<&Whereabouts>,
+) -> Result<(), Failure> {
     let Loaded { failures, .. } = &tools.loaded;
     for failure in failures {
         let LoadFailure {
@@ -167,12 +168,13 @@ fn tell(format: OutputFormat, server: &CamelServer, tools: &LoadedTools) -> Resu
     }
     let definitions = tools.definitions();
     let names: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
-    let url = server.endpoint().to_string();
+    let url = server.url();
     if names.is_empty() {
         say::warning("there is no tool to serve");
     } else {
         say::note(format_args!("tools: {}", names.join(", ")));
     }
+    tell_token(&url, token);
     say::note(format_args!(
         "listening on {url} (what there is: {url}/docs)"
     ));
@@ -180,7 +182,26 @@ fn tell(format: OutputFormat, server: &CamelServer, tools: &LoadedTools) -> Resu
         OutputFormat::Text => Ok(()),
         OutputFormat::Json => {
             let failed: Vec<&str> = failures.iter().map(|it| it.entrypoint.as_str()).collect();
-            say::line(json!({ "url": url, "tools": names, "failed": failed }))
+            let file = token.and_then(Whereabouts::file);
+            let file = file.map(|file| file.display().to_string());
+            say::line(json!({ "url": url, "tools": names, "failed": failed, "token_file": file }))
         }
     }
+}
+
+fn tell_token(url: &str, token: Option<&Whereabouts>) {
+    let Some(token) = token else {
+        say::note("everybody who reaches the port may call the tools");
+        return;
+    };
+    if let Some(file) = token.file() {
+        say::note(format_args!(
+            "the token of callers is in {}",
+            file.display()
+        ));
+    }
+    say::words(format_args!(
+        "  curl -H \"Authorization: Bearer {}\" {url}/health",
+        token.in_shell()
+    ));
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::runtime;
 use zareba_client::{Client, ToolFormat};
 use zareba_protocol::{Action, ActionEvent, Observation, SessionId, UseTool};
+use zareba_runtime::SandboxPlace;
 use zareba_tools::{
     Arguments, Call, Entrypoint, PythonHost, PythonOptions, Registry, ToolDefinition, observation,
 };
 
-use super::place::SandboxPlace;
 use crate::{
     arguments::ToolsSource,
     commands::{Context, server_client},

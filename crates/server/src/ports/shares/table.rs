@@ -11,7 +11,7 @@ use super::{Sharer, Visit};
 use crate::error::ApiError;
 
 /// Ports of one session that may be shared at once.
-const SESSION_SHARES_MAX: usize = 64;
+pub(super) const SESSION_SHARES_MAX: usize = 64;
 /// Ports of one owner's sessions.
 const OWNER_SHARES_MAX: usize = 1024;
 /// Ports of all sessions.
@@ -55,8 +55,17 @@ impl Table {
         Ok(token)
     }
 
-    /// Takes up what was shared before.
-    pub(super) fn insert(&mut self, token: String, session: SessionId, port: u16, sharer: Sharer) {
+    /// Takes up what was shared before, or elsewhere. Visits of one that is known go on.
+    pub(super) fn restore(&mut self, token: String, session: SessionId, port: u16, sharer: Sharer) {
+        match self.by_token.get_mut(&token) {
+            Some(known) if known.session == session && known.port == port => {
+                known.sharer = sharer;
+            }
+            _ => self.insert(token, session, port, sharer),
+        }
+    }
+
+    fn insert(&mut self, token: String, session: SessionId, port: u16, sharer: Sharer) {
         let share = Share {
             session,
             port,
@@ -64,6 +73,11 @@ impl Table {
             held: watch::Sender::default(),
         };
         self.by_token.insert(token, share);
+    }
+
+    /// Whether a port is shared under a token.
+    pub(super) fn has(&self, token: &str) -> bool {
+        self.by_token.contains_key(token)
     }
 
     /// Whether there is room for what was shared before.
@@ -97,6 +111,7 @@ impl Table {
     pub(super) fn visit(&self, token: &str) -> Option<Visit> {
         let share = self.by_token.get(token)?;
         Some(Visit {
+            token: token.to_owned(),
             session: share.session.clone(),
             port: share.port,
             sharer: share.sharer.clone(),

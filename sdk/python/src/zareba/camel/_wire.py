@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-from typing import Any, Dict, List, Optional, Set
-
-import httpx
+import socket
+import threading
+from contextlib import suppress
+from select import POLLIN, poll
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from urllib.parse import quote, unquote
 
 from .. import models
 from ..errors import DisconnectedError, InternalError, TimedOutError, ToolError, of_tool
@@ -14,30 +18,51 @@ from ..result import ToolResult
 _LOOK_TIMEOUT = 5.0
 """Seconds that a server has to say that it is there."""
 _SHOWN_MAX = 2000
+_IDLE_MAX = 64
+"""Connections that are kept for later; more than that are closed after their answer."""
+_BROKEN = (OSError, http.client.HTTPException)
+
+
+class Answer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    content: bytes
 
 
 class Wire:
-    """A server that speaks CAMEL's contract, ours or theirs, on connections that are kept."""
+    """A server that speaks CAMEL's contract, ours or theirs, on connections that are kept.
+
+    A call of a tool takes less time than most libraries for HTTP do, so this is the plain module of
+    Python, with each request written at once. Any number of threads may ask; each has a connection
+    to itself meanwhile.
+    """
 
     def __init__(self, host: str, port: int, key: Optional[str]) -> None:
-        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        self._headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._http = self._new()
+        host, password = _parted(host)
+        key = key or password
+        self._address = (host, port)
+        named = f"[{host}]" if ":" in host else host
+        self.url = f"http://{named}:{port}"
+        self._head = f"Host: {named}:{port}\r\nAccept: */*\r\n"
+        if key:
+            self._head += f"Authorization: Bearer {key}\r\n"
+        self._lock = threading.Lock()
+        self._idle: List[http.client.HTTPConnection] = []
 
     def close(self) -> None:
         """Closes the connections. Others are made when something is asked again."""
-        self._http.close()
-        self._http = self._new()
-
-    def _new(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers=self._headers, trust_env=False)
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
     def endpoints(self) -> Optional[Set[str]]:
         """The names of its tools; nothing when no such server answers."""
         try:
-            answer = self._http.get("/health", timeout=_LOOK_TIMEOUT)
-            told = answer.json() if answer.is_success else None
-        except (httpx.HTTPError, ValueError):
+            answer = self._ask("GET", "/health", None, _LOOK_TIMEOUT)
+            told = json.loads(answer.content) if answer.status == http.client.OK else None
+        except (*_BROKEN, ValueError):
             return None
         names = told.get("endpoints") if isinstance(told, dict) else None
         return {str(each) for each in names} if isinstance(names, list) else None
@@ -52,37 +77,98 @@ class Wire:
     ) -> ToolResult:
         """Calls a tool. A failure has the text that the server gives it, and no more."""
         body = {"args": positional, "kwargs": named, "redirect_stdout": redirect_stdout}
+        content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         try:
-            answer = self._http.post(f"/{name}", json=body, timeout=timeout)
-        except httpx.TimeoutException as error:
+            answer = self._ask("POST", f"/{quote(name)}", content, timeout)
+        # One of its own until Python 3.10.
+        except socket.timeout as error:
             raise TimedOutError(
                 f"the tool `{name}` has not answered within {timeout} seconds",
                 code="timeout",
                 may_have_happened=True,
             ) from error
-        except httpx.HTTPError as error:
+        except _BROKEN as error:
             raise DisconnectedError(
                 f"the tool server at `{self.url}` cannot be reached: {error}",
                 code="disconnected",
                 hint="start it, or call build()",
             ) from error
-        if answer.status_code != httpx.codes.OK:
+        if answer.status != http.client.OK:
             raise _failure(name, answer)
         return _result(name, answer)
 
+    def _ask(
+        self, method: str, target: str, body: Optional[bytes], timeout: Optional[float]
+    ) -> Answer:
+        head = f"{method} {target} HTTP/1.1\r\n{self._head}"
+        if body is not None:
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        connection = self._connection(timeout)
+        is_kept = False
+        try:
+            connection.sock.sendall(f"{head}\r\n".encode("latin-1") + (body or b""))
+            with http.client.HTTPResponse(connection.sock, method=method) as response:
+                response.begin()
+                answer = Answer(response.status, response.read())
+                is_kept = not response.will_close
+        finally:
+            if is_kept:
+                self._keep(connection)
+            else:
+                connection.close()
+        return answer
 
-def _result(name: str, answer: httpx.Response) -> ToolResult:
+    def _connection(self, timeout: Optional[float]) -> http.client.HTTPConnection:
+        """One that was kept and is still open, or a new one."""
+        while True:
+            with self._lock:
+                kept = self._idle.pop() if self._idle else None
+            if kept is None:
+                break
+            if not _has_ended(kept):
+                kept.sock.settimeout(timeout)
+                return kept
+            kept.close()
+        connection = http.client.HTTPConnection(*self._address, timeout=timeout)
+        connection.connect()
+        return connection
+
+    def _keep(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if len(self._idle) < _IDLE_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed it: nothing else can come where nothing was asked."""
+    looked = poll()
+    with suppress(OSError, ValueError):
+        looked.register(connection.sock, POLLIN)
+        return bool(looked.poll(0))
+    return True
+
+
+def _parted(host: str) -> Tuple[str, Optional[str]]:
+    """A host and the password before it, which is how CAMEL's own client is given a token."""
+    user, is_there, host = host.rpartition("@")
+    return host, unquote(user.partition(":")[2]) if is_there else None
+
+
+def _result(name: str, answer: Answer) -> ToolResult:
     try:
-        told = answer.json()
+        told = json.loads(answer.content)
         value = json.loads(told["output"])
     except (ValueError, KeyError, TypeError) as error:
         raise InternalError(f"the answer of `{name}` makes no sense: {error}") from error
     return ToolResult(name, value, str(told.get("stdout", "")), "", False, -1, -1, raw=told)
 
 
-def _failure(name: str, answer: httpx.Response) -> ToolError:
-    kind = "not_found" if answer.status_code == httpx.codes.NOT_FOUND else "error"
+def _failure(name: str, answer: Answer) -> ToolError:
+    kind = "not_found" if answer.status == http.client.NOT_FOUND else "error"
+    message = answer.content.decode(errors="replace")[:_SHOWN_MAX]
     failure = models.ToolFailure.model_validate(
-        {"type": kind, "class": "internal", "message": answer.text[:_SHOWN_MAX]}
+        {"type": kind, "class": "internal", "message": message}
     )
     return of_tool(models.ToolOutcome(name=name, error=failure))

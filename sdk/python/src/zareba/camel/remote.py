@@ -27,7 +27,8 @@ class RemoteHttpRuntime(ZarebaRuntime):
     them up, for tools that the system's own Python or a `workspace` has.
 
     Not built, it calls a server that runs at `host` and `port` already and speaks CAMEL's
-    contract, theirs or ours (`zareba tools serve`); `key` is for servers that ask for one.
+    contract, theirs or ours (`zareba tools serve`). A server of ours asks for a token: it is the
+    `key`, or the password in a host such as `any:TOKEN@127.0.0.1`, which CAMEL's own class takes.
     """
 
     def __init__(

@@ -129,13 +129,10 @@ fn lines(event: &BuildEvent, told: &mut Told) -> Vec<String> {
     }
 }
 
-/// What a step has written may be meant to move the cursor.
+/// What a step has written may be meant to move the cursor, and a bar is as wide as its letters.
 fn printable(text: &str) -> String {
-    let letters = text.trim_end().chars();
-    letters
-        .map(|letter| if letter == '\t' { ' ' } else { letter })
-        .filter(|letter| !letter.is_control())
-        .collect()
+    let text = text.trim_end().replace('\t', " ");
+    say::printable_line(&text).into_owned()
 }
 
 fn style() -> ProgressStyle {
@@ -153,10 +150,10 @@ mod tests {
 
     #[test]
     fn output_cannot_reach_the_terminal() {
-        assert_eq!(printable("\u{1b}[2J\tred\u{7}\r\n"), "[2J red");
+        assert_eq!(printable("\u{1b}[2J\tred\u{7}\r\n"), "\\u{1b}[2J red\\u{7}");
         let text = "one\n\n\u{1b}]0;title\u{7}two\n".to_owned();
         let told = lines(&BuildEvent::Output { text }, &mut Told::default());
-        assert_eq!(told, ["  one", "  ]0;titletwo"]);
+        assert_eq!(told, ["  one", "  \\u{1b}]0;title\\u{7}two"]);
     }
 
     #[test]

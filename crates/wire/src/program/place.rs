@@ -1,12 +1,11 @@
-//! [`Place`]: where hosts of tools run.
+//! [`Place`]: where programs can be started, whatever is behind it.
 
 use zareba_protocol::ErrorClass;
-use zareba_wire::{
-    BoxFuture,
-    program::{ProgramConnection, ProgramRequest, StartProgramError},
-};
 
-/// Where hosts of tools are started; a session's sandbox is one.
+use super::{ProgramConnection, ProgramRequest, StartProgramError};
+use crate::BoxFuture;
+
+/// Where programs are started; a sandbox is one.
 pub trait Place: Send + Sync {
     /// Starts a program with streams of its own and returns once it runs. Dropping the connection
     /// ends the program.

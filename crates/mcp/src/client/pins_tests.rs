@@ -1,0 +1,151 @@
+//! What was accepted stays accepted, for those who have accepted it and for nobody else.
+
+use std::fs;
+
+use super::*;
+
+fn tool(description: &str, schema: Value) -> Tool {
+    let schema = schema.as_object().cloned().unwrap_or_default();
+    Tool::new("t", description.to_owned(), schema)
+}
+
+fn server(name: &str, command: &str) -> ServerSpec {
+    ServerSpec::program(name, command, Vec::new(), Vec::new()).unwrap()
+}
+
+/// How the tool `t` of a server compares.
+async fn seen(pins: &Pins, server: &ServerSpec, hash: &str) -> Pinned {
+    let definitions = [("t".to_owned(), hash.to_owned())];
+    pins.compare(server, &definitions).await.unwrap().remove(0)
+}
+
+#[test]
+fn a_definition_is_known_by_all_that_is_told_of_it() {
+    let one = tool(
+        "a",
+        json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+    );
+    let same = tool(
+        "a",
+        json!({"properties": {"x": {"type": "string"}}, "type": "object"}),
+    );
+    let other = tool(
+        "a",
+        json!({"type": "object", "properties": {"x": {"type": "number"}}}),
+    );
+    assert_eq!(hash(&one), hash(&same));
+    assert_ne!(hash(&one), hash(&other));
+    assert_ne!(hash(&one), hash(&tool("b", json!({"type": "object"}))));
+}
+
+#[tokio::test]
+async fn what_has_changed_stays_out_until_it_is_approved_also_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state/pins.json");
+    let server = server("s", "uvx");
+    let pins = Pins::in_file(&path).unwrap();
+    assert_eq!(seen(&pins, &server, "one").await, Pinned::Accepted);
+    assert_eq!(seen(&pins, &server, "two").await, Pinned::Changed);
+    let pins = Pins::in_file(&path).unwrap();
+    assert_eq!(seen(&pins, &server, "two").await, Pinned::Changed);
+    assert_eq!(seen(&pins, &server, "one").await, Pinned::Accepted);
+    pins.approve("s").unwrap();
+    assert_eq!(seen(&pins, &server, "two").await, Pinned::Accepted);
+    let pins = Pins::in_file(&path).unwrap();
+    assert_eq!(seen(&pins, &server, "one").await, Pinned::Changed);
+}
+
+#[tokio::test]
+async fn nobody_accepts_for_another_tenant_or_another_server_of_the_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let pins = Pins::in_file(&directory.path().join("pins.json")).unwrap();
+    let (one, other) = (pins.of_tenant("one"), pins.of_tenant("other"));
+    let (uvx, npx) = (server("s", "uvx"), server("s", "npx"));
+    assert_eq!(seen(&one, &uvx, "poisoned").await, Pinned::Accepted);
+    // What one tenant's sandbox shows neither counts for others nor keeps theirs out.
+    assert_eq!(seen(&other, &uvx, "fine").await, Pinned::Accepted);
+    assert_eq!(seen(&other, &uvx, "poisoned").await, Pinned::Changed);
+    // The same name for another program is another server.
+    assert_eq!(seen(&one, &npx, "fine").await, Pinned::Accepted);
+    assert_eq!(seen(&one, &uvx, "fine").await, Pinned::Changed);
+    let http = ServerSpec::http("http://s/", None).unwrap();
+    assert_eq!(seen(&one, &http, "fine").await, Pinned::Accepted);
+    // An operator approves for everybody.
+    pins.approve("s").unwrap();
+    assert_eq!(seen(&one, &uvx, "fine").await, Pinned::Accepted);
+    assert_eq!(seen(&other, &uvx, "new").await, Pinned::Accepted);
+}
+
+#[tokio::test]
+async fn what_another_process_approves_is_seen_with_the_next_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pins.json");
+    let server = server("s", "uvx");
+    let running = Pins::in_file(&path).unwrap();
+    assert_eq!(seen(&running, &server, "one").await, Pinned::Accepted);
+    assert_eq!(seen(&running, &server, "two").await, Pinned::Changed);
+    let before = running.generation().unwrap();
+    Pins::in_file(&path).unwrap().approve("s").unwrap();
+    assert_ne!(running.generation().unwrap(), before);
+    assert_eq!(seen(&running, &server, "two").await, Pinned::Accepted);
+    // Also what is taken away altogether.
+    fs::remove_file(&path).unwrap();
+    assert_eq!(seen(&running, &server, "three").await, Pinned::Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_write_at_once_lose_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pins.json");
+    // Each with a view of the file of its own, as processes have.
+    let writers = (0..16).map(|number| {
+        let pins = Pins::in_file(&path).unwrap();
+        tokio::spawn(async move {
+            for round in 0..4 {
+                let server = server(&format!("s{number}"), &format!("c{round}"));
+                assert_eq!(seen(&pins, &server, "one").await, Pinned::Accepted);
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let pins = Pins::in_file(&path).unwrap();
+    for number in 0..16 {
+        for round in 0..4 {
+            let server = server(&format!("s{number}"), &format!("c{round}"));
+            assert_eq!(seen(&pins, &server, "two").await, Pinned::Changed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_remembered_is_not_accepted() {
+    let pins = Pins::in_memory();
+    let made_up = |number: usize| (format!("t{number}"), "one".to_owned());
+    let definitions: Vec<_> = (0..=SERVER_PINS_MAX).map(made_up).collect();
+    let compared = async |pins: &Pins, name: &str| {
+        let server = server(name, "uvx");
+        pins.compare(&server, &definitions).await.unwrap()
+    };
+    let verdicts = compared(&pins, "s").await;
+    assert_eq!(verdicts[SERVER_PINS_MAX - 1], Pinned::Accepted);
+    assert_eq!(verdicts[SERVER_PINS_MAX], Pinned::Changed);
+    assert_eq!(compared(&pins, "other").await[0], Pinned::Accepted);
+    // However many servers it has, a tenant leaves room for others.
+    for number in 0..TENANT_PINS_MAX / SERVER_PINS_MAX {
+        compared(&pins, &format!("s{number}")).await;
+    }
+    assert_eq!(compared(&pins, "last").await[0], Pinned::Changed);
+    let another = pins.of_tenant("another");
+    assert_eq!(compared(&another, "last").await[0], Pinned::Accepted);
+}
+
+#[test]
+fn a_file_of_something_else_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pins.json");
+    fs::write(&path, "[1]").unwrap();
+    let error = Pins::in_file(&path).unwrap_err();
+    assert!(error.to_string().contains("cannot read"), "{error}");
+}
