@@ -1,5 +1,5 @@
-//! Builds of images that clients have asked for: taken, run one beside the other within a bound,
-//! and remembered for whoever asks how they went.
+//! Builds of images that clients have asked for: taken within a bound for all and for each, handed
+//! to whoever builds, and remembered for whoever asks how they went.
 
 use std::{
     collections::HashMap,
@@ -10,15 +10,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    task::AbortHandle,
-};
+use tokio::{sync::watch, task::AbortHandle};
 use zareba_session::Owner;
 use zareba_wire::BoxFuture;
 
-/// Contexts that are received and builds that run at once. One build can keep all processors busy.
-const BUILDS_MAX: usize = 2;
+/// Builds that are taken: received, in line or running, of all clients and of each. Whoever builds
+/// decides how many run at once.
+const BUILDS_MAX: usize = 8;
+const BUILDS_EACH_MAX: usize = 2;
 /// Builds that are remembered, finished ones included. Clients ask within a minute.
 const KNOWN_MAX: usize = 256;
 
@@ -30,8 +29,13 @@ pub trait BuildService: Send + Sync {
     /// When there is none to be had.
     fn scratch(&self) -> io::Result<File>;
 
-    /// Builds an image and returns its first name. Dropping the future ends the build.
-    fn build(&self, order: RemoteBuild) -> BoxFuture<'static, Result<String, RemoteBuildError>>;
+    /// Builds an image for an owner and returns its first name, when it is the owner's turn.
+    /// Dropping the future ends the build.
+    fn build(
+        &self,
+        owner: &Owner,
+        order: RemoteBuild,
+    ) -> BoxFuture<'static, Result<String, RemoteBuildError>>;
 }
 
 /// An image to be built.
@@ -73,9 +77,10 @@ enum Status {
 }
 
 /// Those that are known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Builds {
-    slots: Arc<Semaphore>,
+    /// Whose builds are taken.
+    taken: Arc<Mutex<Vec<Owner>>>,
     known: Mutex<Known>,
 }
 
@@ -97,36 +102,46 @@ struct Build {
 /// Room for one build, from the first byte of its context on.
 #[derive(Debug)]
 pub(super) struct Slot {
-    _permit: OwnedSemaphorePermit,
+    taken: Arc<Mutex<Vec<Owner>>>,
+    owner: Owner,
 }
 
-impl Default for Builds {
-    fn default() -> Self {
-        Self {
-            slots: Arc::new(Semaphore::new(BUILDS_MAX)),
-            known: Mutex::default(),
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = taken.iter().position(|owner| *owner == self.owner);
+        if let Some(at) = ours {
+            taken.swap_remove(at);
         }
     }
 }
 
 impl Builds {
-    /// None when there are enough.
-    pub(super) fn slot(&self) -> Option<Slot> {
-        let permit = Arc::clone(&self.slots).try_acquire_owned();
-        permit.ok().map(|permit| Slot { _permit: permit })
+    /// None when there are enough, of this owner or of all.
+    pub(super) fn slot(&self, owner: &Owner) -> Option<Slot> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let theirs = taken.iter().filter(|other| *other == owner).count();
+        if taken.len() >= BUILDS_MAX || theirs >= BUILDS_EACH_MAX {
+            return None;
+        }
+        taken.push(owner.clone());
+        Some(Slot {
+            taken: Arc::clone(&self.taken),
+            owner: owner.clone(),
+        })
     }
 
     /// Starts a build and returns its name.
     pub(super) fn start(
         &self,
         service: &dyn BuildService,
-        owner: Owner,
         order: RemoteBuild,
         slot: Slot,
     ) -> String {
+        let owner = slot.owner.clone();
         let id = format!("build-{:032x}", rand::random::<u128>());
         let (tell, status) = watch::channel(Status::Working);
-        let building = service.build(order);
+        let building = service.build(&owner, order);
         let task = tokio::spawn(async move {
             let ended = match building.await {
                 Ok(image) => Status::Built(image),

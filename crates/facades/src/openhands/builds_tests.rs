@@ -19,7 +19,11 @@ impl BuildService for Service {
         File::open("/dev/null")
     }
 
-    fn build(&self, _: RemoteBuild) -> BoxFuture<'static, Result<String, RemoteBuildError>> {
+    fn build(
+        &self,
+        _: &Owner,
+        _: RemoteBuild,
+    ) -> BoxFuture<'static, Result<String, RemoteBuildError>> {
         let ended = self.0.lock().unwrap().take().unwrap();
         Box::pin(async move { ended.await.unwrap() })
     }
@@ -43,8 +47,8 @@ fn owner(name: &str) -> Owner {
 async fn a_build_is_its_owners_and_is_told_when_it_ends() {
     let builds = Builds::default();
     let (service, end) = Service::new();
-    let slot = builds.slot().unwrap();
-    let id = builds.start(&service, owner("ann"), order(), slot);
+    let slot = builds.slot(&owner("ann")).unwrap();
+    let id = builds.start(&service, order(), slot);
     assert_eq!(builds.status(&id, &owner("ben"), LONG).await, None);
     assert_eq!(builds.status("build-0", &owner("ann"), LONG).await, None);
     let ann = owner("ann");
@@ -58,7 +62,7 @@ async fn a_build_is_its_owners_and_is_told_when_it_ends() {
 async fn a_build_that_goes_on_is_told_as_such() {
     let builds = Builds::default();
     let (service, end) = Service::new();
-    let id = builds.start(&service, owner("ann"), order(), builds.slot().unwrap());
+    let id = builds.start(&service, order(), builds.slot(&owner("ann")).unwrap());
     let told = builds.status(&id, &owner("ann"), Duration::ZERO).await;
     assert_eq!(told, Some(json!({ "status": "WORKING" })));
     end.send(Err(RemoteBuildError {
@@ -73,19 +77,27 @@ async fn a_build_that_goes_on_is_told_as_such() {
 #[tokio::test]
 async fn there_are_no_more_than_there_may_be() {
     let builds = Builds::default();
-    let slots: Vec<Slot> = (0..BUILDS_MAX).map(|_| builds.slot().unwrap()).collect();
-    assert!(builds.slot().is_none());
+    let mut slots = Vec::new();
+    while let Some(slot) = builds.slot(&owner("ann")) {
+        slots.push(slot);
+    }
+    assert_eq!(slots.len(), BUILDS_EACH_MAX);
+    // Others still have theirs.
+    for number in slots.len()..BUILDS_MAX {
+        slots.push(builds.slot(&owner(&number.to_string())).unwrap());
+    }
+    assert!(builds.slot(&owner("ben")).is_none());
     drop(slots);
-    assert!(builds.slot().is_some());
+    assert!(builds.slot(&owner("ann")).is_some());
     let mut first = None;
     for _ in 0..=KNOWN_MAX {
         let (service, end) = Service::new();
-        let slot = builds.slot().unwrap();
-        let id = builds.start(&service, owner("ann"), order(), slot);
+        let slot = builds.slot(&owner("ann")).unwrap();
+        let id = builds.start(&service, order(), slot);
         end.send(Ok(String::new())).unwrap();
         builds.status(&id, &owner("ann"), LONG).await.unwrap();
         // Its task has ended when it has given its room back.
-        while builds.slots.available_permits() < BUILDS_MAX {
+        while !builds.taken.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
         first.get_or_insert(id);
@@ -101,7 +113,7 @@ async fn there_are_no_more_than_there_may_be() {
 async fn builds_end_with_the_facade() {
     let builds = Builds::default();
     let (service, mut end) = Service::new();
-    builds.start(&service, owner("ann"), order(), builds.slot().unwrap());
+    builds.start(&service, order(), builds.slot(&owner("ann")).unwrap());
     drop(builds);
     end.closed().await;
 }

@@ -93,14 +93,14 @@ pub(super) async fn build(
         let detail = "this key is for one session, and an image is for all";
         return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
     }
-    let Some(slot) = facade.builds.slot() else {
+    let Some(slot) = facade.builds.slot(&principal.owner) else {
         linger(TimedBody::new(request.into_body(), stall)).await;
         let retry_after = RETRY_AFTER;
         return Err(Denied::TooMany { retry_after }.into());
     };
     let scratch = scratch(&*builder)?;
     let order = context::read(request, stall, scratch).await?;
-    let id = facade.builds.start(&*builder, principal.owner, order, slot);
+    let id = facade.builds.start(&*builder, order, slot);
     Ok(json_answer(&json!({ "build_id": id })))
 }
 

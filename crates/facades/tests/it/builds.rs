@@ -15,6 +15,7 @@ use zareba_facades::openhands::{
     BuildService, ImageCatalog, ImageFacts, OpenHandsSettings, RemoteBuild, RemoteBuildError,
     RemoteBuildFault,
 };
+use zareba_session::Owner;
 use zareba_wire::BoxFuture;
 
 use crate::{
@@ -48,6 +49,7 @@ impl BuildService for Builder {
 
     fn build(
         &self,
+        _owner: &Owner,
         mut order: RemoteBuild,
     ) -> BoxFuture<'static, Result<String, RemoteBuildError>> {
         let shelf = Arc::clone(&self.0);

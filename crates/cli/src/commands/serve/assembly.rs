@@ -8,7 +8,7 @@ use std::{
 
 use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
-use zareba_facades::openhands::Scheme;
+use zareba_facades::openhands::{Scheme, UnknownImage};
 use zareba_runtime_docker::ImageBuilder;
 use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
 use zareba_session::{AllowAll, Home, HomeError, Idle, Runtimes, Secret, SessionsOptions};
@@ -239,6 +239,11 @@ pub(super) fn openhands_settings(settings: &Settings, backends: &Backends) -> Op
     // What is built must have a name that sessions may use, and somebody must have said so.
     let may_build = settings.docker.build && settings.docker.allowed_images.is_some();
     OpenHandsSettings {
+        // Whoever names an image for a container gets it or an error, and never another one.
+        unknown_image: match images {
+            Some(_) => UnknownImage::AskRuntime,
+            None => UnknownImage::SystemView,
+        },
         tools: Some(Arc::new(Pushed)),
         builder: images.clone().filter(|_| may_build).map(|it| it as _),
         images: images.map(|it| it as _),

@@ -10,6 +10,7 @@ use zareba_protocol::ErrorClass;
 use zareba_runtime_docker::{
     BuildError, BuildEvent, BuildListener, BuildManner, BuildOrder, BuildSource, ImageBuilder,
 };
+use zareba_session::Owner;
 use zareba_wire::BoxFuture;
 
 /// Images of the Engine that sessions run on.
@@ -50,8 +51,12 @@ impl BuildService for EngineImages {
         self.0.scratch()
     }
 
-    fn build(&self, order: RemoteBuild) -> BoxFuture<'static, Result<String, RemoteBuildError>> {
-        let builder = self.0.clone();
+    fn build(
+        &self,
+        owner: &Owner,
+        order: RemoteBuild,
+    ) -> BoxFuture<'static, Result<String, RemoteBuildError>> {
+        let builder = self.0.on_behalf_of(&owner.0);
         Box::pin(async move {
             let order = BuildOrder {
                 source: BuildSource::Archive(order.context),
