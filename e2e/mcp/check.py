@@ -104,7 +104,8 @@ async def our_server():
     words = [BINARY, "-o", "json", "mcp", "--http", "127.0.0.1:0", *SANDBOX]
     async with process(*words, stdout=subprocess.PIPE) as server:
         said = json.loads(await asyncio.wait_for(server.stdout.readline(), 30))
-        async with by_http(said["url"], said["token"]) as session:
+        token = Path(said["token_file"]).read_text().strip()
+        async with by_http(said["url"], token) as session:
             await drive(session)
         try:
             async with by_http(said["url"], None):

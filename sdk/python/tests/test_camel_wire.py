@@ -31,6 +31,9 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/hang":
             self.server.let_go.wait(30)
+        if self.path == "/vanish":
+            self.close_connection = True
+            return
         status = 500 if self.path == "/fail" else 200
         body = json.dumps({"output": json.dumps(asked["args"], ensure_ascii=False)}).encode()
         self.send_response(status)
@@ -134,3 +137,25 @@ def test_a_token_is_shown_and_not_told(server: Echo, host: str, key: str) -> Non
     assert server.heads[0]["Authorization"] == f"Bearer {TOKEN}"
     assert TOKEN not in wire.url
     wire.close()
+
+
+def test_what_was_asked_for_may_have_happened(server: Echo) -> None:
+    wire = Wire("127.0.0.1", server.server_port, None)
+    with pytest.raises(DisconnectedError, match="went away") as gone:
+        echo(wire, "vanish")
+    assert gone.value.may_have_happened
+    assert len(server.heads) == 1
+    wire.close()
+
+
+def test_a_key_is_as_it_stands_in_its_file(server: Echo) -> None:
+    wire = Wire("127.0.0.1", server.server_port, f"{TOKEN}\n")
+    assert echo(wire, "echo") == []
+    assert server.heads[0]["Authorization"] == f"Bearer {TOKEN}"
+    wire.close()
+
+
+@pytest.mark.parametrize("host, key", [("127.0.0.1", "a\r\nX: y"), ("127.0.0.1\r\nX: y", None)])
+def test_nothing_can_be_smuggled_into_a_request(host: str, key: str) -> None:
+    with pytest.raises(ValueError, match="spaces"):
+        Wire(host, 1, key)

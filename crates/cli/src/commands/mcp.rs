@@ -145,16 +145,16 @@ impl Job<'_> {
         let state = Place::new(self.context, &self.configuration.settings);
         let url = listening.url();
         let known = token.publish(state.state(), &token_file(&url))?;
-        self.announce(&url, token, &known)?;
+        self.announce(&url, &known)?;
         // A signal ends us with the sandbox.
         listening.serve(server, std::future::pending()).await;
         Ok(Exit::Success)
     }
 
-    fn announce(&self, url: &str, token: &ServerToken, known: &Whereabouts) -> Result<(), Failure> {
+    fn announce(&self, url: &str, known: &Whereabouts) -> Result<(), Failure> {
         if self.context.globals.output == OutputFormat::Json {
             let file = known.file().map(|file| file.display().to_string());
-            return say::line(json!({ "url": url, "token": token.secret(), "token_file": file }));
+            return say::line(json!({ "url": url, "token_file": file }));
         }
         say::note(format_args!("serving {url}"));
         if let Some(file) = known.file() {

@@ -270,7 +270,8 @@ fn over_http_a_token_is_needed_that_only_its_owner_can_read_hs_2() {
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let token = fs::read_to_string(&file).unwrap().trim_end().to_owned();
-    assert_eq!(server.told["token"], json!(token));
+    // What is printed ends in logs.
+    assert!(!server.told.to_string().contains(&token));
     assert_eq!(server.greet("").status, 401);
     assert_eq!(server.greet("authorization: Bearer wrong\r\n").status, 401);
     let shown = format!("authorization: Bearer {token}\r\n");

@@ -91,7 +91,8 @@ impl ServerToken {
                 let file = state.join(name);
                 let deed = format!("cannot keep the token in `{}`", file.display());
                 keep(state, &file, &self.secret).or_fail(Exit::Start, deed)?;
-                Ok(Whereabouts::Kept(Kept(file)))
+                let secret = self.secret.clone();
+                Ok(Whereabouts::Kept(Kept { file, secret }))
             }
         }
     }
@@ -112,7 +113,7 @@ impl Whereabouts {
     /// The file, if it is in one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
-            Self::Given(file) | Self::Kept(Kept(file)) => Some(file),
+            Self::Given(file) | Self::Kept(Kept { file, .. }) => Some(file),
             Self::Variable(_) => None,
         }
     }
@@ -131,13 +132,23 @@ impl Whereabouts {
 }
 
 /// A file with a token that is valid as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Kept(PathBuf);
+pub(crate) struct Kept {
+    file: PathBuf,
+    secret: String,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Kept").field(&self.file).finish()
+    }
+}
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // What is left of it opens nothing any more.
-        let _ = fs::remove_file(&self.0);
+        // A server that took our port over may have its own there by now.
+        if read(&self.file).is_ok_and(|text| text.trim() == self.secret) {
+            let _ = fs::remove_file(&self.file);
+        }
     }
 }
 
@@ -189,6 +200,17 @@ mod tests {
         assert_ne!(ServerToken::made().secret(), token.secret());
         drop(known);
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_token_of_whoever_came_after_us_stays() {
+        let state = tempfile::tempdir().unwrap();
+        let (first, second) = (ServerToken::made(), ServerToken::made());
+        let ours = first.publish(state.path(), "tools-1.token").unwrap();
+        let theirs = second.publish(state.path(), "tools-1.token").unwrap();
+        drop(ours);
+        let left = fs::read_to_string(theirs.file().unwrap()).unwrap();
+        assert_eq!(left.trim(), second.secret());
     }
 
     #[test]

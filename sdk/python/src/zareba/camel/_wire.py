@@ -40,7 +40,8 @@ class Wire:
 
     def __init__(self, host: str, port: int, key: Optional[str]) -> None:
         host, password = _parted(host)
-        key = key or password
+        key = _sendable("key", (key or password or "").strip())
+        host = _sendable("host", host)
         self._address = (host, port)
         named = f"[{host}]" if ":" in host else host
         self.url = f"http://{named}:{port}"
@@ -60,7 +61,7 @@ class Wire:
     def endpoints(self) -> Optional[Set[str]]:
         """The names of its tools; nothing when no such server answers."""
         try:
-            answer = self._ask("GET", "/health", None, _LOOK_TIMEOUT)
+            answer = self._exchange(self._connection(_LOOK_TIMEOUT), "GET", "/health", None)
             told = json.loads(answer.content) if answer.status == http.client.OK else None
         except (*_BROKEN, ValueError):
             return None
@@ -79,7 +80,15 @@ class Wire:
         body = {"args": positional, "kwargs": named, "redirect_stdout": redirect_stdout}
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         try:
-            answer = self._ask("POST", f"/{quote(name)}", content, timeout)
+            connection = self._connection(timeout)
+        except _BROKEN as error:
+            raise DisconnectedError(
+                f"the tool server at `{self.url}` cannot be reached: {error}",
+                code="disconnected",
+                hint="start it, or call build()",
+            ) from error
+        try:
+            answer = self._exchange(connection, "POST", f"/{quote(name)}", content)
         # One of its own until Python 3.10.
         except socket.timeout as error:
             raise TimedOutError(
@@ -89,21 +98,25 @@ class Wire:
             ) from error
         except _BROKEN as error:
             raise DisconnectedError(
-                f"the tool server at `{self.url}` cannot be reached: {error}",
+                f"the tool server at `{self.url}` went away before `{name}` had answered: {error}",
                 code="disconnected",
-                hint="start it, or call build()",
+                hint="look whether the call has happened before you repeat it",
+                may_have_happened=True,
             ) from error
         if answer.status != http.client.OK:
             raise _failure(name, answer)
         return _result(name, answer)
 
-    def _ask(
-        self, method: str, target: str, body: Optional[bytes], timeout: Optional[float]
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: Optional[bytes],
     ) -> Answer:
         head = f"{method} {target} HTTP/1.1\r\n{self._head}"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        connection = self._connection(timeout)
         is_kept = False
         try:
             connection.sock.sendall(f"{head}\r\n".encode("latin-1") + (body or b""))
@@ -148,6 +161,13 @@ def _has_ended(connection: http.client.HTTPConnection) -> bool:
         looked.register(connection.sock, POLLIN)
         return bool(looked.poll(0))
     return True
+
+
+def _sendable(what: str, text: str) -> str:
+    """What stands in the head of a request must not end it, nor begin another."""
+    if not all("!" <= character <= "~" for character in text):
+        raise ValueError(f"the {what} holds spaces, or letters that are not ASCII")
+    return text
 
 
 def _parted(host: str) -> Tuple[str, Optional[str]]:
