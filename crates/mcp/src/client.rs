@@ -2,7 +2,7 @@
 //!
 //! A server runs inside the sandbox and talks on its standard streams (`program`), or is
 //! elsewhere and reached by HTTP (`http`, and `events` for the older form). [`McpServers`] keeps
-//! the connections, `listing` judges what a server says it has, [`Pins`] remembers what was
+//! the connections, `lookout` waits for none of them for long, `listing` judges what a server says it has, [`Pins`] remembers what was
 //! accepted. Whatever a server sends is hostile: it is bounded in size, number and time, and a
 //! tool whose definition is not the accepted one cannot be called.
 
@@ -10,6 +10,7 @@ mod connection;
 mod events;
 mod http;
 mod listing;
+mod lookout;
 mod pins;
 mod program;
 mod restrained;

@@ -47,7 +47,6 @@ pub(crate) use line::Line;
 use call::EngineHttp;
 use customer::Customer;
 use dockerfile::{Needs, is_image_name};
-use line::Turn;
 use request::Request;
 use sent::{Context, blocking};
 
@@ -59,7 +58,8 @@ const NAMES_MAX: usize = 16;
 /// are fetched, and steps reach what `network` says.
 ///
 /// Builds for clients wait in line, one at a time for each of them, and a client may only give
-/// names that nobody has or that it has given before.
+/// names that nobody has, no registry either from which others would get them, or that it has
+/// given before.
 ///
 /// Dropping the future of a build ends the build.
 #[derive(Clone, Debug)]
@@ -242,29 +242,6 @@ impl ImageBuilder {
         for name in names {
             check_name(name)?;
             self.check_allowed(name)?;
-        }
-        Ok(())
-    }
-
-    /// A place in the line, which the operator does not need.
-    async fn turn(&self, names: &[String]) -> Result<Option<Turn>, BuildError> {
-        match &self.customer {
-            Customer::Operator => Ok(None),
-            Customer::Client(client) => self.shared.builds.turn(client, names).await.map(Some),
-        }
-    }
-
-    /// Names of others stay theirs.
-    async fn check_owned(&self, names: &[String]) -> Result<(), BuildError> {
-        if self.customer == Customer::Operator {
-            return Ok(());
-        }
-        for name in names {
-            let found = self.look_up(name).await?;
-            if !self.customer.may_give(&self.shared, name, found.as_ref()) {
-                let image = name.clone();
-                return Err(BuildError::NotYours { image });
-            }
         }
         Ok(())
     }

@@ -122,13 +122,15 @@ impl Connection {
         !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
-    /// Whether it has said that its tools are others now; asked once for each time.
-    pub(super) fn take_list_changed(&self) -> bool {
-        self.list_changed.swap(false, Ordering::AcqRel)
+    /// Whether it has said that its tools are others than those that were listed.
+    pub(super) fn has_list_changed(&self) -> bool {
+        self.list_changed.load(Ordering::Acquire)
     }
 
     /// All tools that it says it has, as far as anybody would read such a list.
     pub(super) async fn list(&self, spec: &ServerSpec) -> Result<Vec<Tool>, ConnectError> {
+        // Before it is asked: what changes after that is in the next list.
+        self.list_changed.store(false, Ordering::Release);
         let pages = async {
             let (mut tools, mut cursor) = (Vec::new(), None);
             for _ in 0..PAGES_MAX {
@@ -209,7 +211,8 @@ async fn begin(
             ourselves.serve(Restrained::new(transport, ending)).await
         }
         Reach::Http { url, key } => {
-            let client = BoundedClient::new().map_err(|error| unreachable(spec, &error))?;
+            let client = BoundedClient::new();
+            let client = client.map_err(|error| unreachable(spec, &error.without_url()))?;
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.max_sse_event_size = MESSAGE_BYTES_MAX;
             if let Some(key) = key {

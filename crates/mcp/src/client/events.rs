@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::{
     RemoteKey,
     connection::{Ending, is_readable, unreadable},
-    http::{BoundedClient, EVENTS, bounded, key_headers},
+    http::{BoundedClient, EVENTS, bounded, key_headers, pieces},
 };
 
 /// How long a server may take to say where to post.
@@ -31,7 +31,7 @@ const POST_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EventsError {
     #[error("the server cannot be reached")]
-    Request(#[from] reqwest::Error),
+    Request(#[source] reqwest::Error),
     #[error("the server answers with {status}")]
     Status { status: http::StatusCode },
     #[error("the server did not say within {ENDPOINT_PATIENCE:?} where messages are to be posted")]
@@ -42,6 +42,13 @@ pub(super) enum EventsError {
     Message(#[from] serde_json::Error),
     #[error("the server did not take a message within {POST_PATIENCE:?}")]
     Late,
+}
+
+impl From<reqwest::Error> for EventsError {
+    /// Without the address, which may hold a key.
+    fn from(error: reqwest::Error) -> Self {
+        Self::Request(error.without_url())
+    }
 }
 
 /// Such a connection.
@@ -74,7 +81,7 @@ impl EventsTransport {
             return Err(EventsError::Status { status });
         }
         let base = response.url().clone();
-        let events = bounded(response.bytes_stream()).eventsource();
+        let events = bounded(pieces(response)).eventsource();
         let mut events = events
             .map(|event| event.map_err(|error| error.to_string()))
             .boxed();

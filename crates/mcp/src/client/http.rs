@@ -80,7 +80,7 @@ impl StreamableHttpClient for BoundedClient {
         let request = request.header(header::ACCEPT, format!("{EVENTS}, {JSON}"));
         let request = request.header(header::CONTENT_TYPE, JSON);
         let response = request.body(serde_json::to_vec(&message)?).send().await;
-        let response = response.map_err(Failed::Client)?;
+        let response = response.map_err(client_failed)?;
         match response.status() {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
                 return Ok(StreamableHttpPostResponse::Accepted);
@@ -114,7 +114,7 @@ impl StreamableHttpClient for BoundedClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
         let request = dressed(self.0.delete(uri.as_ref()), Some(session), key, headers);
-        let response = request.send().await.map_err(Failed::Client)?;
+        let response = request.send().await.map_err(client_failed)?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportDeleteSession),
             status if status.is_success() => Ok(()),
@@ -135,7 +135,7 @@ impl StreamableHttpClient for BoundedClient {
         if let Some(last_event) = last_event {
             request = request.header(LAST_EVENT, last_event);
         }
-        let response = request.send().await.map_err(Failed::Client)?;
+        let response = request.send().await.map_err(client_failed)?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(unexpected(status, &[])),
@@ -191,12 +191,25 @@ fn unexpected(status: StatusCode, body: &[u8]) -> Failed {
     Failed::UnexpectedServerResponse(Cow::Owned(text.trim().to_owned()))
 }
 
+/// Without the address, which may hold a key.
+fn client_failed(error: reqwest::Error) -> Failed {
+    Failed::Client(error.without_url())
+}
+
+/// What comes of a body, with errors that do not tell the address either.
+pub(super) fn pieces(
+    response: Response,
+) -> impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
+    let pieces = response.bytes_stream();
+    pieces.map(|piece| piece.map_err(reqwest::Error::without_url))
+}
+
 /// A whole body, unless it is larger than any message may be.
 async fn read(response: Response) -> Result<Bytes, Failed> {
     let mut whole = BytesMut::new();
-    let mut pieces = response.bytes_stream();
+    let mut pieces = pieces(response);
     while let Some(piece) = pieces.next().await {
-        whole.extend_from_slice(&piece.map_err(Failed::Client)?);
+        whole.extend_from_slice(&piece.map_err(client_failed)?);
         if whole.len() > MESSAGE_BYTES_MAX {
             return Err(Failed::Io(too_large()));
         }
@@ -208,7 +221,7 @@ async fn read(response: Response) -> Result<Bytes, Failed> {
 }
 
 fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-    let events = SseStream::from_bytes_stream(bounded(response.bytes_stream()));
+    let events = SseStream::from_bytes_stream(bounded(pieces(response)));
     let checked = events.map(|event| {
         let event = event?;
         let data = event.data.as_deref().unwrap_or_default();

@@ -2,46 +2,41 @@
 //! the place of one that somebody has looked at.
 //!
 //! Nobody accepts for others: what a tenant has seen counts for that tenant, for the server of that
-//! name, reached in that way. Several processes can share a file: each changes it under a lock, and
-//! sees with its next use what others have changed.
+//! name, reached in that way. Each tenant has a file, so that none takes room from another. Several
+//! processes can share them: each changes a file under a lock, and sees with its next use what
+//! others have changed.
 
 mod store;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Reach, ServerSpec};
-use store::Store;
+use store::{Store, Stores};
 
 pub use store::PinError;
 
-/// Definitions that are remembered, of all tenants.
-const PINS_MAX: usize = 50_000;
-
-/// Definitions that are remembered of one tenant's servers: few enough that none can fill the
-/// whole file.
+/// Definitions that are remembered of one tenant's servers.
 const TENANT_PINS_MAX: usize = 5000;
 
 /// Definitions that are remembered of one server: more than any shows at once, and few enough that
 /// none can fill what its tenant has with names that it makes up.
 const SERVER_PINS_MAX: usize = 1024;
 
-/// How long others may keep the file locked.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-
 /// Which definitions were accepted. What is seen for the first time is; what has changed since is
 /// not, until somebody [approves](Pins::approve) it. Clones share what they know.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pins {
+    stores: Arc<Stores>,
     store: Arc<Store>,
-    tenant: Arc<str>,
 }
 
-/// What is known: by tenant, server, how that is reached, and tool.
-type Known = BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>>;
+/// What is known of a tenant's servers: by server, how that is reached, and the hash of a tool's
+/// name, which may be anything.
+type Known = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
 
 /// How a definition compares with the accepted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +45,31 @@ pub(super) enum Pinned {
     Accepted,
     /// Another one was.
     Changed,
+    /// There was none, and there is no room for one: it could change unseen.
+    NoRoom,
 }
 
 impl Pins {
     /// Pins that are forgotten with the last clone.
     pub fn in_memory() -> Self {
-        Self::default()
+        Self::in_stores(Stores::default())
     }
 
-    /// Pins that are kept in a file, which need not be there yet.
+    /// Pins that are kept in a directory, which need not be there yet.
     ///
     /// # Errors
-    /// When it cannot be read, or holds something else.
-    pub fn in_file(path: &Path) -> Result<Self, PinError> {
-        let store = Store::in_file(path);
-        store.generation()?;
-        Ok(Self {
-            store: Arc::new(store),
-            tenant: Arc::default(),
-        })
+    /// When those of nobody in particular cannot be read, or are something else.
+    pub fn in_directory(path: &Path) -> Result<Self, PinError> {
+        let pins = Self::in_stores(Stores::in_directory(path));
+        pins.generation()?;
+        Ok(pins)
+    }
+
+    fn in_stores(stores: Stores) -> Self {
+        Self {
+            store: stores.of(&tenant_hash("")),
+            stores: Arc::new(stores),
+        }
     }
 
     /// The same for another tenant, who has accepted nothing of what others have. Without it they
@@ -76,8 +77,8 @@ impl Pins {
     #[must_use]
     pub fn of_tenant(&self, tenant: &str) -> Self {
         Self {
-            store: Arc::clone(&self.store),
-            tenant: tenant.into(),
+            store: self.stores.of(&tenant_hash(tenant)),
+            stores: Arc::clone(&self.stores),
         }
     }
 
@@ -85,15 +86,15 @@ impl Pins {
     /// what it has next is accepted. Processes that run see that with their next use.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// When that cannot be written down for everybody.
     pub fn approve(&self, server: &str) -> Result<(), PinError> {
-        self.store.change(|known| {
-            let mut is_changed = false;
-            for servers in known.values_mut() {
-                is_changed |= servers.remove(server).is_some();
-            }
-            ((), is_changed)
-        })
+        let mut outcome = Ok(());
+        for store in self.stores.all()? {
+            let forgotten = store.change(|known| ((), known.remove(server).is_some()));
+            // What is wrong with one tenant's is no reason to keep the others waiting.
+            outcome = outcome.and(forgotten);
+        }
+        outcome
     }
 
     /// A number that is another one after every change that this process can see.
@@ -101,43 +102,58 @@ impl Pins {
         self.store.generation()
     }
 
-    /// Compares definitions of a server, given as name and hash, with what was accepted of it, and
-    /// accepts those that are new.
+    /// Compares a definition of a server with the accepted one, and accepts nothing: `None` where
+    /// there is no such one.
+    pub(super) fn check(
+        &self,
+        server: &ServerSpec,
+        tool: &str,
+        hash: &str,
+    ) -> Result<Option<Pinned>, PinError> {
+        let reach = reach_hash(&server.reach);
+        let tool = name_hash(tool);
+        self.store.look(|known| {
+            let pinned = known.get(&server.name)?.get(&reach)?.get(&tool)?;
+            Some(verdict(pinned, hash))
+        })
+    }
+
+    /// Compares definitions that a server has just shown, given as name and hash, with what was
+    /// accepted of it, and accepts those that are new.
     pub(super) async fn compare(
         &self,
         server: &ServerSpec,
         definitions: &[(String, String)],
     ) -> Result<Vec<Pinned>, PinError> {
         let reach = reach_hash(&server.reach);
-        let of_server = |known: &Known| {
-            let servers = known.get(&*self.tenant)?;
-            servers.get(&server.name)?.get(&reach).cloned()
-        };
-        let accepted = self.store.look(of_server)?.unwrap_or_default();
-        let known = definitions.iter().map(|(tool, hash)| {
-            let pinned = accepted.get(tool)?;
-            Some(match pinned == hash {
-                true => Pinned::Accepted,
-                false => Pinned::Changed,
-            })
-        });
-        if let Some(verdicts) = known.collect() {
+        let definitions = definitions.iter();
+        let wanted = definitions.map(|(tool, hash)| (name_hash(tool), hash.clone()));
+        let wanted: Vec<(String, String)> = wanted.collect();
+        let known = self.store.look(|known| {
+            let accepted = known.get(&server.name).and_then(|it| it.get(&reach));
+            let known = wanted.iter().map(|(tool, hash)| {
+                let pinned = accepted?.get(tool)?;
+                Some(verdict(pinned, hash))
+            });
+            known.collect()
+        })?;
+        if let Some(verdicts) = known {
             return Ok(verdicts);
         }
         // Something is new. Others may hold the lock, which nobody else shall wait for.
-        let (pins, name, wanted) = (self.clone(), server.name.clone(), definitions.to_vec());
+        let (store, name) = (Arc::clone(&self.store), server.name.clone());
         let accepting = tokio::task::spawn_blocking(move || {
-            let tenant = &*pins.tenant;
-            let accept = |known: &mut Known| accept(known, [tenant, &name, &reach], &wanted);
-            pins.store.change(accept)
+            store.change(|known| accept(known, [&name, &reach], &wanted))
         });
-        match tokio::time::timeout(LOCK_PATIENCE, accepting).await {
-            Ok(Ok(verdicts)) => verdicts,
-            Ok(Err(_)) => Err(self.store.failed("write", "it was given up")),
-            Err(_) => Err(self
-                .store
-                .failed("write", "another process keeps it locked")),
-        }
+        let given_up = |_| Err(self.store.failed("write", "it was given up"));
+        accepting.await.unwrap_or_else(given_up)
+    }
+}
+
+fn verdict(pinned: &str, hash: &str) -> Pinned {
+    match pinned == hash {
+        true => Pinned::Accepted,
+        false => Pinned::Changed,
     }
 }
 
@@ -145,38 +161,39 @@ impl Pins {
 /// anything.
 fn accept(
     known: &mut Known,
-    [tenant, server, reach]: [&str; 3],
+    [server, reach]: [&str; 2],
     definitions: &[(String, String)],
 ) -> (Vec<Pinned>, bool) {
-    let pins_of = |servers: &BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>| {
-        let reaches = servers.values().flat_map(BTreeMap::values);
-        reaches.map(BTreeMap::len).sum::<usize>()
-    };
-    let all: usize = known.values().map(pins_of).sum();
-    let of_tenant = known.get(tenant).map_or(0, pins_of);
-    let servers = known.entry(tenant.to_owned()).or_default();
-    let reaches = servers.entry(server.to_owned()).or_default();
+    let reaches = known.values().flat_map(BTreeMap::values);
+    let all = reaches.map(BTreeMap::len).sum::<usize>();
+    let reaches = known.entry(server.to_owned()).or_default();
     let accepted = reaches.entry(reach.to_owned()).or_default();
-    let mut room = PINS_MAX
+    let mut room = TENANT_PINS_MAX
         .saturating_sub(all)
-        .min(TENANT_PINS_MAX.saturating_sub(of_tenant))
         .min(SERVER_PINS_MAX.saturating_sub(accepted.len()));
     let mut is_changed = false;
     let verdicts = definitions.iter().map(|(tool, hash)| {
-        match accepted.get(tool) {
-            Some(pinned) if pinned == hash => Pinned::Accepted,
-            Some(_) => Pinned::Changed,
-            None if room > 0 => {
-                accepted.insert(tool.clone(), hash.clone());
-                (room, is_changed) = (room - 1, true);
-                Pinned::Accepted
-            }
-            // What cannot be remembered could change unseen.
-            None => Pinned::Changed,
+        if let Some(pinned) = accepted.get(tool) {
+            return verdict(pinned, hash);
         }
+        if room == 0 {
+            return Pinned::NoRoom;
+        }
+        accepted.insert(tool.clone(), hash.clone());
+        (room, is_changed) = (room - 1, true);
+        Pinned::Accepted
     });
     let verdicts = verdicts.collect();
     (verdicts, is_changed)
+}
+
+/// Names of tenants and tools may have any length and any characters; these have not.
+fn tenant_hash(tenant: &str) -> String {
+    hex_digest(&json!(["tenant", tenant]))
+}
+
+fn name_hash(tool: &str) -> String {
+    hex_digest(&json!(["tool", tool]))
 }
 
 /// How a server is reached, without what is secret about that: another program or another address

@@ -1,7 +1,12 @@
 //! One server: connected when it is needed, again after it died, and held to what was accepted
 //! of it.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+    sync::{Arc, Mutex as Latch, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use rmcp::{
     ServiceError,
@@ -15,7 +20,7 @@ use zareba_protocol::ErrorClass;
 use zareba_tools::Place;
 
 use super::{
-    Pins, ServerSpec,
+    PinError, Pins, ServerSpec,
     connection::{ConnectError, Connection, chain},
     listing::Listing,
     pins::{self, Pinned},
@@ -32,6 +37,8 @@ pub(crate) struct Server {
     place: Option<Arc<dyn Place>>,
     pins: Pins,
     state: Mutex<State>,
+    /// Beside the state, so that nobody waits for it while the server is waited for.
+    news: Latch<News>,
 }
 
 #[derive(Default)]
@@ -39,11 +46,21 @@ struct State {
     connection: Option<Arc<Connection>>,
     /// The tools of its last list, and the hash of each.
     listed: HashMap<String, String>,
-    /// What is known of its tools elsewhere is of its last list. Not so before its first.
-    is_told: bool,
+    /// Its last list was taken in. One that is gone after that comes back with the next call.
+    is_listed: bool,
     /// Some tools of its last list were not accepted, when the pins were of that generation.
     refused_at: Option<u64>,
     failed: Option<Failed>,
+}
+
+/// What nobody has [taken](Server::take_news) yet. It is kept until then, whatever becomes of those
+/// who asked for it.
+#[derive(Default)]
+pub(super) struct News {
+    /// Its last list, as far as it was accepted.
+    pub(super) listing: Option<Listing>,
+    /// Why it could not be used after that.
+    pub(super) error: Option<ConnectError>,
 }
 
 /// It could not be reached.
@@ -65,6 +82,12 @@ pub(crate) enum CallError {
          `zareba mcp --approve {server}`"
     )]
     Changed { server: String, tool: String },
+    #[error(
+        "the tool `{tool}` of the MCP server `{server}` cannot be used: too many definitions were \
+         accepted to remember another one. `zareba mcp --approve {server}` forgets those of this \
+         server"
+    )]
+    NoRoom { server: String, tool: String },
     #[error("the MCP server `{server}` has no tool `{tool}` any more")]
     Missing { server: String, tool: String },
     #[error("Tool \"{tool}\" timed out after {} seconds", limit.as_secs_f64())]
@@ -82,31 +105,54 @@ impl Server {
             place,
             pins,
             state: Mutex::default(),
+            news: Latch::default(),
         }
     }
 
-    /// What it has and what is wrong with that, when that may be news: it was not reached before and
-    /// may be tried again, its list has changed, or somebody has accepted what it has.
-    pub(super) async fn look(&self) -> Option<Result<Listing, ConnectError>> {
+    /// Whether a [look](Self::look) may bring news: it was not reached before and may be tried
+    /// again, its list has changed, or somebody has accepted what it has.
+    pub(super) fn is_due(&self) -> bool {
+        // Whoever has it may be about to find something.
+        let state = self.state.try_lock();
+        state.map_or(true, |state| !matches!(self.due(&state), Due::Nothing))
+    }
+
+    /// Sees to it that what there is to know of it is among the news.
+    pub(super) async fn look(&self) {
         let mut state = self.state.lock().await;
+        // What goes wrong is among the news as well.
+        let _told = match self.due(&state) {
+            Due::Nothing => Ok(()),
+            Due::Connection => self.connect(&mut state).await,
+            Due::List(open) => self.list_again(&mut state, open).await,
+        };
+    }
+
+    fn due(&self, state: &State) -> Due {
         let open = state.connection.clone().filter(|open| open.is_open());
         let is_paused = state.failed.as_ref().is_some_and(Failed::is_on);
         let Some(open) = open else {
-            // One that was there and is gone comes back with the next call.
-            let is_due = !state.is_told && !is_paused;
-            return match is_due {
-                true => Some(self.connect(&mut state).await),
-                false => None,
+            return match state.is_listed || is_paused {
+                true => Due::Nothing,
+                false => Due::Connection,
             };
         };
         // What cannot be read is told by whoever compares.
         let generation = self.pins.generation().unwrap_or_default();
         let is_approved = state.refused_at.is_some_and(|then| then != generation);
-        let has_changed = open.take_list_changed();
-        if !has_changed && !is_approved && state.is_told {
-            return None;
+        match open.has_list_changed() || is_approved {
+            true => Due::List(open),
+            false => Due::Nothing,
         }
-        Some(self.list_again(&mut state, open).await)
+    }
+
+    /// What was found since somebody took it last.
+    pub(super) fn take_news(&self) -> News {
+        mem::take(&mut *self.news())
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls a tool by the server's own name for it.
@@ -149,67 +195,98 @@ impl Server {
         let mut state = self.state.lock().await;
         let open = state.connection.clone().filter(|open| open.is_open());
         match open {
-            None => {
-                drop(self.connect(&mut state).await.map_err(unavailable)?);
-                // Whoever has the tools of before finds the new ones when they look.
-                state.is_told = false;
-            }
-            Some(open) if open.take_list_changed() => {
+            None => self.connect(&mut state).await.map_err(unavailable)?,
+            Some(open) if open.has_list_changed() => {
                 let listed = self.list_again(&mut state, open).await;
-                drop(listed.map_err(unavailable)?);
-                state.is_told = false;
+                listed.map_err(unavailable)?;
+            }
+            // Somebody has approved what the server has now, which may not be what it had when it
+            // was asked last: that is accepted again by nobody.
+            Some(open) if self.check(&state, tool)?.is_none() => {
+                let listed = self.list_again(&mut state, open).await;
+                listed.map_err(unavailable)?;
             }
             Some(_) => {}
         }
-        let (server, tool) = (self.spec.name.clone(), tool.to_owned());
-        let (Some(hash), Some(connection)) = (state.listed.get(&tool), &state.connection) else {
-            return Err(CallError::Missing { server, tool });
-        };
         // At every use, as others may have accepted something else meanwhile.
-        let asked = [(tool, hash.clone())];
-        let verdicts = self.compare(&asked).await.map_err(unavailable)?;
-        let [(tool, _)] = asked;
-        match verdicts.first() {
-            Some(Pinned::Accepted) => Ok(Arc::clone(connection)),
-            Some(Pinned::Changed) | None => Err(CallError::Changed { server, tool }),
+        let verdict = self.check(&state, tool)?;
+        let (server, tool) = (self.spec.name.clone(), tool.to_owned());
+        match (verdict, &state.connection) {
+            (Some(Pinned::Accepted), Some(connection)) => Ok(Arc::clone(connection)),
+            (Some(Pinned::Changed), _) => Err(CallError::Changed { server, tool }),
+            (_, None) => Err(CallError::Missing { server, tool }),
+            (Some(Pinned::NoRoom) | None, _) => Err(CallError::NoRoom { server, tool }),
         }
     }
 
-    async fn connect(&self, state: &mut State) -> Result<Listing, ConnectError> {
+    /// How a tool of its last list compares with the accepted one, if there is one.
+    fn check(&self, state: &State, tool: &str) -> Result<Option<Pinned>, CallError> {
+        let hash = state.listed.get(tool).ok_or_else(|| CallError::Missing {
+            server: self.spec.name.clone(),
+            tool: tool.to_owned(),
+        })?;
+        let checked = self.pins.check(&self.spec, tool, hash);
+        checked.map_err(|error| unavailable(not_compared(&error)))
+    }
+
+    async fn connect(&self, state: &mut State) -> Result<(), ConnectError> {
         state.connection = None;
         if let Some(failed) = state.failed.as_ref().filter(|failed| failed.is_on()) {
             return Err(failed.error.clone());
         }
         let opened = async {
             let connection = Connection::open(&self.spec, self.place.as_ref()).await?;
-            let tools = connection.list(&self.spec).await?;
-            Ok::<_, ConnectError>((connection, tools))
+            self.take_list(state, &connection).await?;
+            Ok::<_, ConnectError>(Arc::new(connection))
         };
-        match opened.await {
-            Ok((connection, tools)) => {
-                let listing = self.judge(state, tools).await?;
-                state.failed = None;
-                state.connection = Some(Arc::new(connection));
-                Ok(listing)
-            }
-            Err(error) => {
-                state.failed = Some(Failed::again(state.failed.take(), error.clone()));
-                Err(error)
-            }
-        }
+        let opened = opened.await;
+        self.settle(state, opened)
     }
 
     async fn list_again(
         &self,
         state: &mut State,
         open: Arc<Connection>,
-    ) -> Result<Listing, ConnectError> {
+    ) -> Result<(), ConnectError> {
         // Not used again unless its new list was looked at, however this ends.
         state.connection = None;
-        let tools = open.list(&self.spec).await?;
+        state.is_listed = false;
+        let listed = self.take_list(state, &open).await;
+        self.settle(state, listed.map(|()| open))
+    }
+
+    /// Uses a connection from now on, or leaves the server alone for a while.
+    fn settle(
+        &self,
+        state: &mut State,
+        outcome: Result<Arc<Connection>, ConnectError>,
+    ) -> Result<(), ConnectError> {
+        match outcome {
+            Ok(connection) => {
+                state.failed = None;
+                state.connection = Some(connection);
+                Ok(())
+            }
+            Err(error) => {
+                state.failed = Some(Failed::again(state.failed.take(), error.clone()));
+                self.news().error = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    async fn take_list(
+        &self,
+        state: &mut State,
+        connection: &Connection,
+    ) -> Result<(), ConnectError> {
+        let tools = connection.list(&self.spec).await?;
         let listing = self.judge(state, tools).await?;
-        state.connection = Some(open);
-        Ok(listing)
+        *self.news() = News {
+            listing: Some(listing),
+            error: None,
+        };
+        Ok(())
     }
 
     /// Compares a list with what was accepted.
@@ -218,35 +295,30 @@ impl Server {
         let hashed = listing.tools.iter();
         let hashed = hashed.map(|tool| (tool.name.to_string(), pins::hash(tool)));
         let hashed: Vec<(String, String)> = hashed.collect();
-        let verdicts = self.compare(&hashed).await?;
+        // Before they are compared: what is approved after that is another generation.
+        let generation = self.pins.generation().unwrap_or_default();
+        let compared = self.pins.compare(&self.spec, &hashed).await;
+        let verdicts = compared.map_err(|error| not_compared(&error))?;
         let names = hashed.iter().map(|(name, _)| name.as_str());
-        let changed = names.zip(verdicts);
-        let changed = changed.filter(|(_, verdict)| *verdict == Pinned::Changed);
-        let changed: Vec<&str> = changed.map(|(name, _)| name).collect();
-        let told = changed.iter().map(|tool| {
-            let (server, tool) = (self.spec.name.clone(), (*tool).to_owned());
-            CallError::Changed { server, tool }.to_string()
+        let refused = names.zip(verdicts).filter_map(|(name, verdict)| {
+            let (server, tool) = (self.spec.name.clone(), name.to_owned());
+            match verdict {
+                Pinned::Accepted => None,
+                Pinned::Changed => Some((name, CallError::Changed { server, tool })),
+                Pinned::NoRoom => Some((name, CallError::NoRoom { server, tool })),
+            }
         });
+        let refused: BTreeMap<&str, CallError> = refused.collect();
+        let told = refused.values().map(ToString::to_string);
         listing.problems.extend(told);
         // Not even its words reach a model.
         listing
             .tools
-            .retain(|tool| !changed.contains(&tool.name.as_ref()));
-        state.is_told = true;
-        state.refused_at = match changed.as_slice() {
-            [] => None,
-            _ => Some(self.pins.generation().unwrap_or_default()),
-        };
+            .retain(|tool| !refused.contains_key(tool.name.as_ref()));
+        state.refused_at = (!refused.is_empty()).then_some(generation);
+        state.is_listed = true;
         state.listed = hashed.into_iter().collect();
         Ok(listing)
-    }
-
-    async fn compare(&self, hashed: &[(String, String)]) -> Result<Vec<Pinned>, ConnectError> {
-        let compared = self.pins.compare(&self.spec, hashed).await;
-        compared.map_err(|error| ConnectError {
-            class: ErrorClass::Internal,
-            message: chain(&error),
-        })
     }
 
     /// Ends its connection. The next call makes a new one.
@@ -256,6 +328,13 @@ impl Server {
             connection.close();
         }
     }
+}
+
+/// What a look has to do.
+enum Due {
+    Nothing,
+    Connection,
+    List(Arc<Connection>),
 }
 
 impl Failed {
@@ -271,6 +350,13 @@ impl Failed {
 
     fn is_on(&self) -> bool {
         Instant::now() < self.until
+    }
+}
+
+fn not_compared(error: &PinError) -> ConnectError {
+    ConnectError {
+        class: ErrorClass::Internal,
+        message: chain(error),
     }
 }
 

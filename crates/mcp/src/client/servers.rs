@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use rmcp::model::{CallToolResult, JsonObject, Tool as Listed};
 use zareba_tools::{Origin, Place, Registry, Tool, ToolName};
 
-use super::{CallError, Pins, Server, ServerSpec, tool::McpTool};
+use super::{CallError, Pins, Server, ServerSpec, lookout::Lookout, server::News, tool::McpTool};
 
 /// Servers of one session.
 const SERVERS_MAX: usize = 32;
@@ -33,7 +33,7 @@ pub struct Problem {
 
 /// The servers of one session, with what they offer.
 pub struct McpServers {
-    servers: Vec<Arc<Server>>,
+    lookouts: Vec<Lookout>,
     is_prefixed: bool,
     offers: Vec<Offer>,
     problems: Vec<Problem>,
@@ -60,11 +60,11 @@ impl McpServers {
         });
         let problems = surplus.collect();
         let specs = specs.into_iter().take(SERVERS_MAX);
-        let servers = specs.map(|spec| Arc::new(Server::new(spec, place.clone(), pins.clone())));
-        let servers: Vec<Arc<Server>> = servers.collect();
+        let servers = specs.map(|spec| Server::new(spec, place.clone(), pins.clone()));
+        let lookouts: Vec<Lookout> = servers.map(Lookout::new).collect();
         Self {
-            is_prefixed: naming == Naming::Prefixed || servers.len() > 1,
-            servers,
+            is_prefixed: naming == Naming::Prefixed || lookouts.len() > 1,
+            lookouts,
             offers: Vec::new(),
             problems,
         }
@@ -86,28 +86,41 @@ impl McpServers {
     /// Connects to servers that were not reached yet and are not to be left alone for now, and asks
     /// those again whose tools may be others. Returns the tools that are new, or were defined
     /// otherwise when somebody looked last. Costs nothing when there is nothing to be done.
+    ///
+    /// The first look waits for every server. Later ones go on without those that take long, whose
+    /// tools are found by a look after that. What was found is not lost when this is dropped.
     pub async fn look(&mut self) -> Vec<Arc<dyn Tool>> {
-        let looks = join_all(self.servers.iter().map(|server| server.look())).await;
-        let mut news = Vec::new();
-        for (server, looked) in self.servers.clone().into_iter().zip(looks) {
-            let Some(looked) = looked else { continue };
+        join_all(self.lookouts.iter_mut().map(Lookout::look)).await;
+        let lookouts = self.lookouts.iter();
+        let servers: Vec<_> = lookouts.map(|it| Arc::clone(&it.server)).collect();
+        let mut tools = Vec::new();
+        for server in servers {
+            tools.extend(self.hear(server.take_news(), &server));
+        }
+        tools
+    }
+
+    /// Takes what is new of a server, and returns the tools that are.
+    fn hear(&mut self, news: News, server: &Arc<Server>) -> Vec<Arc<dyn Tool>> {
+        let mut tools = Vec::new();
+        if news.listing.is_some() || news.error.is_some() {
             self.problems.retain(|it| it.server != server.spec.name);
-            match looked {
-                Ok(listing) => {
-                    for message in listing.problems {
-                        self.complain(&server, message);
-                    }
-                    for listed in listing.tools {
-                        match self.take(listed, &server) {
-                            Ok(tool) => news.extend(tool),
-                            Err(message) => self.complain(&server, message),
-                        }
-                    }
+        }
+        if let Some(listing) = news.listing {
+            for message in listing.problems {
+                self.complain(server, message);
+            }
+            for listed in listing.tools {
+                match self.take(listed, server) {
+                    Ok(tool) => tools.extend(tool),
+                    Err(message) => self.complain(server, message),
                 }
-                Err(error) => self.complain(&server, error.message),
             }
         }
-        news
+        if let Some(error) = news.error {
+            self.complain(server, error.message);
+        }
+        tools
     }
 
     /// The same with what is found put into a registry. What that does not take, because a name is
@@ -162,7 +175,7 @@ impl McpServers {
 
     /// Ends all connections, and programs with them. A later call connects again.
     pub async fn close(&self) {
-        join_all(self.servers.iter().map(|server| server.close())).await;
+        join_all(self.lookouts.iter().map(Lookout::close)).await;
     }
 
     /// Definitions as the servers wrote them, under the names that they have here.

@@ -43,10 +43,12 @@ impl McpTool {
         let tool = self.definition.name.to_string();
         match error {
             CallError::Unavailable { class, message } => ToolError::Unavailable { message, class },
-            error @ CallError::Changed { .. } => ToolError::Unavailable {
-                message: error.to_string(),
-                class: ErrorClass::Permission,
-            },
+            error @ (CallError::Changed { .. } | CallError::NoRoom { .. }) => {
+                ToolError::Unavailable {
+                    message: error.to_string(),
+                    class: ErrorClass::Permission,
+                }
+            }
             error @ CallError::Missing { .. } => ToolError::Unavailable {
                 message: error.to_string(),
                 class: ErrorClass::NotFound,

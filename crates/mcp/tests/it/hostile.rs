@@ -32,6 +32,24 @@ async fn a_list_without_end_is_ended() {
 }
 
 #[tokio::test]
+async fn a_server_with_other_names_each_time_fills_no_more_than_its_own_room() {
+    let bench = Bench::new().await;
+    let pins = Pins::in_memory();
+    for taken in [256, 256, 256, 256, 0] {
+        let servers = bench.servers(&["fresh"], pins.clone()).await;
+        assert_eq!(servers.tools().len(), taken, "{:?}", servers.problems());
+        let told = servers.problems().iter();
+        let told = told.filter(|it| it.message.contains("--approve fresh"));
+        assert_eq!(told.count(), 256 - taken);
+        servers.close().await;
+    }
+    let servers = bench.servers(&["good"], pins).await;
+    assert_eq!(servers.problems(), []);
+    servers.close().await;
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn names_that_clash_and_definitions_that_are_too_large_stay_out() {
     let bench = Bench::new().await;
     let specs = vec![

@@ -163,3 +163,26 @@ async fn our_client_takes_tools_of_servers_that_are_reached_by_http() {
     running.stop().await;
     bench.close().await;
 }
+
+#[tokio::test]
+async fn an_address_that_cannot_be_reached_is_not_told_with_its_secrets() {
+    // Nobody listens there any more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = format!("http://user:swordfish@{address}/mcp?token=opensesame");
+    let specs = vec![
+        ServerSpec::http(&url, None).unwrap(),
+        ServerSpec::events(&url, None).unwrap(),
+    ];
+    let specs = ServerSpec::with_names_apart(specs);
+    let servers = McpServers::connect(specs, None, Pins::in_memory(), Naming::Prefixed).await;
+    assert_eq!(servers.problems().len(), 2);
+    for problem in servers.problems() {
+        let told = problem.to_string();
+        assert!(told.contains("error sending request"), "{told}");
+        for secret in ["swordfish", "opensesame"] {
+            assert!(!told.contains(secret), "{told}");
+        }
+    }
+}

@@ -52,6 +52,26 @@ pub enum BuildError {
         /// Which.
         image: String,
     },
+    /// The name stands for an image of a registry, which others would get by it.
+    #[error(
+        "the image `{image}` is in its registry, from where others expect it; choose another name"
+    )]
+    InRegistry {
+        /// Which.
+        image: String,
+    },
+    /// The name may stand for an image of a registry.
+    #[error(
+        "it cannot be told whether the registry of the image `{image}` has it, and others would \
+         get it from there; choose a name of a registry that answers, or have the operator set \
+         `docker.pull` to `never`"
+    )]
+    RegistryUnsure {
+        /// Which.
+        image: String,
+        /// Why it cannot be told.
+        source: Box<BuildError>,
+    },
     /// Too many builds wait already.
     #[error("too many builds wait already; try again when one of them is done")]
     Busy,
@@ -93,7 +113,10 @@ impl BuildError {
             | Self::Context { .. }
             | Self::Dockerfile { .. }
             | Self::Invalid { .. } => ErrorClass::Invalid,
-            Self::NotAllowed { .. } | Self::NotYours { .. } => ErrorClass::Permission,
+            Self::NotAllowed { .. }
+            | Self::NotYours { .. }
+            | Self::InRegistry { .. }
+            | Self::RegistryUnsure { .. } => ErrorClass::Permission,
             Self::Busy => ErrorClass::Busy,
             Self::Missing { .. } => ErrorClass::NotFound,
             Self::TimedOut { .. } => ErrorClass::Timeout,

@@ -109,18 +109,18 @@ impl ImageBuilder {
         self.send(request, context, BuiltFrom::Base, listener).await
     }
 
-    /// The best of the three that is there, or that its registry has.
+    /// The best of the three that is there, or that its registry has. Anybody can tell these names
+    /// beforehand, so what another client has built under one of them is not taken.
     async fn beginning(&self, making: &Making<'_>) -> Result<BuiltFrom, BuildError> {
         let names = making.names;
-        if self.find(&names.source).await?.is_some() {
+        if self.has_for_us(&names.source).await? {
             return Ok(BuiltFrom::Nothing);
         }
         for (name, from) in [
             (&names.lock, BuiltFrom::Lock),
             (&names.versioned, BuiltFrom::Versioned),
         ] {
-            let is_there = self.find(name).await?.is_some();
-            if is_there
+            if self.has_for_us(name).await?
                 || self
                     .fetch_if_there(name, making.platform, making.listener)
                     .await?

@@ -20,7 +20,7 @@ use zareba_runtime_docker::{
 use crate::fixture::{BUSYBOX, DEBIAN, Fixture, engine_socket, fixture, fixture_with};
 
 /// An image name that no other test has, and that goes with the test.
-struct Name<'a> {
+pub(crate) struct Name<'a> {
     fixture: &'a Fixture,
     repository: String,
     _turn: File,
@@ -48,7 +48,7 @@ pub(crate) fn turn(cache: Cache) -> File {
 }
 
 impl<'a> Name<'a> {
-    fn new(fixture: &'a Fixture, purpose: &str) -> Self {
+    pub(crate) fn new(fixture: &'a Fixture, purpose: &str) -> Self {
         Self::in_turn(fixture, purpose, Cache::Shared)
     }
 
@@ -61,7 +61,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    fn tagged(&self, tag: &str) -> String {
+    pub(crate) fn tagged(&self, tag: &str) -> String {
         format!("{}:{tag}", self.repository)
     }
 
@@ -82,7 +82,7 @@ impl Drop for Name<'_> {
     }
 }
 
-fn context(dockerfile: &str, files: &[(&str, &str)]) -> TempDir {
+pub(crate) fn context(dockerfile: &str, files: &[(&str, &str)]) -> TempDir {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("Dockerfile"), dockerfile).unwrap();
     for (name, text) in files {
@@ -93,7 +93,7 @@ fn context(dockerfile: &str, files: &[(&str, &str)]) -> TempDir {
     directory
 }
 
-fn order(context: &TempDir, name: String, builder: BuilderChoice) -> BuildOrder {
+pub(crate) fn order(context: &TempDir, name: String, builder: BuilderChoice) -> BuildOrder {
     BuildOrder {
         source: BuildSource::Directory {
             directory: context.path().to_owned(),
@@ -109,7 +109,7 @@ fn order(context: &TempDir, name: String, builder: BuilderChoice) -> BuildOrder 
     }
 }
 
-fn nobody() -> BuildListener {
+pub(crate) fn nobody() -> BuildListener {
     Arc::new(|_| {})
 }
 
@@ -134,7 +134,7 @@ fn steps(told: &Mutex<Vec<BuildEvent>>, wanted: StepState) -> Vec<String> {
     texts.collect()
 }
 
-fn file_of(fixture: &Fixture, image: &str, path: &str) -> String {
+pub(crate) fn file_of(fixture: &Fixture, image: &str, path: &str) -> String {
     fixture.docker(&["run", "--rm", "--network", "none", image, "cat", path])
 }
 
@@ -311,7 +311,7 @@ async fn a_build_that_takes_too_long_is_ended() {
     wait_until_gone(&format!("sleep {mark}")).await;
 }
 
-fn recipe(name: &Name<'_>, files: &TempDir) -> Recipe {
+pub(crate) fn recipe(name: &Name<'_>, files: &TempDir) -> Recipe {
     Recipe {
         repository: name.repository.clone(),
         base: BUSYBOX.to_owned(),
@@ -326,7 +326,7 @@ fn recipe(name: &Name<'_>, files: &TempDir) -> Recipe {
     }
 }
 
-async fn make(builder: &ImageBuilder, recipe: &Recipe, reuse: Reuse) -> BuiltImage {
+pub(crate) async fn make(builder: &ImageBuilder, recipe: &Recipe, reuse: Reuse) -> BuiltImage {
     let manner = BuildManner {
         reuse,
         ..BuildManner::default()
@@ -460,49 +460,6 @@ async fn the_operators_list_of_images_holds_for_builds() {
     assert_eq!(error.class(), ErrorClass::Permission, "{error}");
     assert!(builder.find(DEBIAN).await.is_err());
     assert!(builder.find(BUSYBOX).await.unwrap().is_some());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_gives_no_name_that_is_somebody_elses() {
-    let fixture = fixture_with(BUSYBOX, |options| {
-        let allowed = [BUSYBOX, "zareba-test/listed:1", "zareba-test/*"];
-        options.allowed.images = Some(allowed.map(str::to_owned).to_vec());
-    });
-    let builder = fixture.runtime.image_builder();
-    let (alice, bob) = (builder.on_behalf_of("alice"), builder.on_behalf_of("bob"));
-    let name = Name::new(&fixture, "owned");
-    let image = name.tagged("it");
-    // Whatever a Dockerfile says of it.
-    let text = format!("FROM {BUSYBOX}\nLABEL dev.zareba.built-for=x dev.zareba.built-as=y\n");
-    let context = context(&text, &[]);
-    for choice in [BuilderChoice::Classic, BuilderChoice::BuildKit] {
-        let build = |builder: ImageBuilder, image: &str| {
-            let order = order(&context, image.to_owned(), choice);
-            async move { builder.build(order, &nobody()).await }
-        };
-        // Its own, once and again.
-        build(alice.clone(), &image).await.unwrap();
-        build(alice.clone(), &image).await.unwrap();
-        // Another client's, one of the operator's, and those that the operator has listed.
-        let copy = name.tagged("copy");
-        fixture.docker(&["tag", &image, &copy]);
-        for (who, taken) in [
-            (&bob, image.as_str()),
-            (&builder, &image),
-            (&alice, DEBIAN),
-            (&alice, &copy),
-            (&alice, BUSYBOX),
-            (&alice, "zareba-test/listed:1"),
-            (&alice, "docker.io/zareba-test/listed:1"),
-        ] {
-            let refused = build(who.clone(), taken).await;
-            let error = refused.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Permission, "{taken}: {error}");
-        }
-        // The operator's own builds are bound by nothing.
-        build(builder.for_operator(), &copy).await.unwrap();
-        fixture.docker(&["rmi", &copy, &image]);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@
 )]
 
 mod build;
+mod build_clients;
 mod build_program;
 mod certificates;
 mod conformance;

@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use zareba_protocol::ErrorClass;
 use zareba_runtime::Runtime as _;
-use zareba_runtime_docker::{BuildListener, BuildManner, BuildOrder, BuildSource};
+use zareba_runtime_docker::{
+    BuildError, BuildListener, BuildManner, BuildOrder, BuildSource, BuilderChoice, PullPolicy,
+};
 
 use crate::{
+    build::{context, nobody, order},
     elsewhere::elsewhere,
     fixture::{BUSYBOX, Fixture, container, fixture, fixture_with, output, run, spec},
 };
@@ -97,6 +100,20 @@ async fn an_image_is_built_and_started() {
     sandbox.close().await.unwrap();
     fixture.docker(&["rmi", IMAGE]);
     assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_gives_no_name_that_podman_may_fetch() {
+    let fixture = fixture_with(BUSYBOX, |options| options.pull = PullPolicy::Missing);
+    let context = context(&format!("FROM {BUSYBOX}\n"), &[]);
+    let order = order(&context, "python:3.13".to_owned(), BuilderChoice::Best);
+    let alice = fixture.runtime.image_builder().on_behalf_of("alice");
+    let error = alice.build(order, &nobody()).await.unwrap_err();
+    assert!(
+        matches!(error, BuildError::RegistryUnsure { .. }),
+        "{error}"
+    );
+    assert_eq!(alice.find("python:3.13").await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,24 +1,34 @@
-//! What pins are kept in: a file that several processes share, or memory.
+//! What pins are kept in: a file for each tenant that several processes share, or memory.
 
 use std::{
-    fs::{self, File},
+    collections::HashMap,
+    fs::{self, File, TryLockError},
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::json;
 
 use super::Known;
 
-/// A file of pins; all that may be remembered fits.
-const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// A file of pins; all that may be remembered of one tenant fits.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How long others may keep a file locked, and how often that is tried.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// What files of pins end with; others lie beside them.
+const FILE_ENDING: &str = "json";
 
 /// Why pins could not be read or kept.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot {deed} the accepted definitions of MCP tools in `{path}`; move the file away to begin anew"
+    "cannot {deed} the accepted definitions of MCP tools in `{path}`; move that away to begin anew"
 )]
 pub struct PinError {
     deed: &'static str,
@@ -26,7 +36,15 @@ pub struct PinError {
     source: io::Error,
 }
 
-/// What pins are kept in.
+/// What the pins of all tenants are kept in.
+#[derive(Debug, Default)]
+pub(super) struct Stores {
+    directory: Option<PathBuf>,
+    /// Those that somebody uses, or all of them where nothing else remembers them.
+    open: Mutex<HashMap<String, Arc<Store>>>,
+}
+
+/// What the pins of one tenant are kept in.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     file: Option<PathBuf>,
@@ -62,10 +80,59 @@ impl Stamp {
     }
 }
 
-impl Store {
-    pub(super) fn in_file(path: &Path) -> Self {
+impl Stores {
+    pub(super) fn in_directory(path: &Path) -> Self {
         Self {
-            file: Some(path.to_owned()),
+            directory: Some(path.to_owned()),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Those of the tenant whose file has that name.
+    pub(super) fn of(&self, name: &str) -> Arc<Store> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.directory.is_some() {
+            open.retain(|_, store| Arc::strong_count(store) > 1);
+        }
+        let made = || {
+            let directory = self.directory.as_ref();
+            let file = directory.map(|it| it.join(name).with_extension(FILE_ENDING));
+            Arc::new(Store::new(file))
+        };
+        Arc::clone(open.entry(name.to_owned()).or_insert_with(made))
+    }
+
+    /// Those of all tenants, also of those whom only other processes have seen.
+    pub(super) fn all(&self) -> Result<Vec<Arc<Store>>, PinError> {
+        let Some(directory) = &self.directory else {
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(open.values().cloned().collect());
+        };
+        let failed = |source| PinError {
+            deed: "find",
+            path: directory.clone(),
+            source,
+        };
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut stores = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|it| it == FILE_ENDING) {
+                stores.push(Arc::new(Store::new(Some(path))));
+            }
+        }
+        Ok(stores)
+    }
+}
+
+impl Store {
+    pub(super) fn new(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
             seen: Mutex::default(),
         }
     }
@@ -153,18 +220,31 @@ fn read(path: &Path) -> io::Result<(Known, Stamp)> {
     Ok((serde_json::from_slice(&text)?, Stamp::of(&metadata)))
 }
 
-/// Waits until no other process changes the file. A file beside it is locked, as the file itself
-/// is replaced by each change.
+/// Waits until nobody else changes the file, and not without end. A file beside it is locked, as
+/// the file itself is replaced by each change.
 fn lock(path: &Path) -> io::Result<File> {
     fs::create_dir_all(directory(path)?)?;
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(PathBuf::from(name))?;
-    file.lock()?;
-    Ok(file)
+    let name = PathBuf::from(name);
+    let file = File::options().create(true).append(true).open(&name)?;
+    let until = Instant::now() + LOCK_PATIENCE;
+    // The kernel tells nobody when a lock is free who does not wait for it without end.
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "somebody has kept `{}` locked for {LOCK_PATIENCE:?}; see who that is with \
+                     `fuser`",
+                    name.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+        }
+    }
 }
 
 /// Replaces a file at once, so that nobody ever reads half of it.
