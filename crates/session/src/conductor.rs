@@ -121,6 +121,8 @@ struct Now {
     directory: String,
     last_active: Timestamp,
     last_used: Instant,
+    /// The server that it is written down with.
+    holder: Option<String>,
     /// The timer has done what was due, and looks again then.
     not_due_before: Option<Instant>,
     sandbox: Option<Arc<dyn Sandbox>>,
@@ -164,6 +166,7 @@ impl Conductor {
             directory: document.directory,
             last_active: document.last_active,
             last_used: Instant::now(),
+            holder: document.holder,
             not_due_before: None,
             sandbox: None,
             ended_as: document.state.has_ended().then_some(document.state),
@@ -356,11 +359,31 @@ impl Conductor {
     /// Writes down how it is now.
     pub(crate) async fn write_down(&self) -> Result<(), LogError> {
         let mut version = self.document.lock().await;
-        let value = self.to_document().to_value()?;
+        let document = self.to_document();
+        let value = document.to_value()?;
         let (store, name) = (self.common.log.store(), document::name(&self.id));
         let written = store.put(name, value, Expected::Version(*version)).await?;
         *version = written.version;
+        self.now().holder = document.holder;
         Ok(())
+    }
+
+    /// Whether it is written down with the name of a server.
+    pub(crate) fn is_held_by(&self, holder: &str) -> bool {
+        self.now().holder.as_deref() == Some(holder)
+    }
+
+    /// Leaves it to another server, which has it or will take it.
+    pub(crate) fn let_go(&self, live: &Live) {
+        self.elsewhere.store(true, Ordering::Relaxed);
+        live.withdraw(&self.id);
+        self.take_sandbox();
+        // Nobody waits for what is not done here.
+        self.recovered.send_replace(true);
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.elsewhere.load(Ordering::Relaxed)
     }
 
     /// Takes a state together with the status that comes with it, records that, and writes the
@@ -392,16 +415,21 @@ impl Conductor {
 
     /// Fails where another server has it, or had it and this one has not taken it up yet.
     pub(crate) fn require_ours(&self) -> Result<(), SessionError> {
-        if !self.elsewhere.load(Ordering::Relaxed) {
+        if !self.is_elsewhere() {
             return Ok(());
         }
         let session = self.id.clone();
         let is_taken_up = *self.common.taken_up.borrow();
-        if is_taken_up && self.common.log.is_shared() {
+        let is_shared = self.common.log.is_shared();
+        if is_taken_up && is_shared && !self.is_held_by(&self.common.lease.holder()) {
             return Err(SessionError::HeldElsewhere { session });
         }
         let reason = match &*self.common.log.store().health().borrow() {
             Health::NotDurable { reason, .. } => event::without_paths(reason),
+            Health::Durable if is_taken_up && is_shared => {
+                "that failed, for a reason that is in the server's own log, and is tried again"
+                    .to_owned()
+            }
             Health::Durable if is_taken_up => {
                 "that failed when the server started, whose own log says why".to_owned()
             }

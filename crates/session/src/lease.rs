@@ -5,9 +5,11 @@
 //! A server keeps its name over its lives, so that its own sessions do not wait for that when it
 //! was killed and comes back.
 
+mod takeover;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -18,12 +20,11 @@ use tokio::{
 };
 use zareba_eventlog::{Document, DocumentName, Expected, LogError};
 
+use self::takeover::{Due, Left, take_over_all};
 use crate::{
-    Home, SessionError,
+    Home,
     conductor::{Common, Ending},
-    event,
     live::Live,
-    recover::{self, Whose},
 };
 
 /// The kind of documents that servers are.
@@ -47,6 +48,8 @@ const TAKEN_BY: &str = "taken_by";
 pub(crate) struct Lease {
     /// The name that its sessions are written down with.
     holder: Mutex<String>,
+    /// Names of this server, now or before, under which there may be sessions that nobody has.
+    left: Mutex<BTreeSet<String>>,
     life: String,
 }
 
@@ -59,6 +62,7 @@ impl Lease {
         };
         let lease = Self {
             holder: Mutex::new(random()),
+            left: Mutex::default(),
             life: random(),
         };
         match known {
@@ -73,6 +77,11 @@ impl Lease {
         self.lock().clone()
     }
 
+    /// Has the sessions with a name looked for again, some of which could not be taken up.
+    pub(crate) fn look_again(&self, holder: String) {
+        self.left().insert(holder);
+    }
+
     fn document(&self) -> Value {
         json!({ LIFE: self.life })
     }
@@ -84,6 +93,10 @@ impl Lease {
 
     fn lock(&self) -> MutexGuard<'_, String> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,7 +113,9 @@ async fn keep_name(lease: &Lease, home: Option<&Home>) {
 
 /// Goes on under another name, after the old one came to mean somebody else.
 async fn change_name(common: &Common) {
-    *common.lease.lock() = random();
+    let before = std::mem::replace(&mut *common.lease.lock(), random());
+    // A session may have got it after whoever took the others over had looked.
+    common.lease.look_again(before);
     keep_name(&common.lease, common.home.as_ref()).await;
 }
 
@@ -128,7 +143,7 @@ pub(crate) async fn begin(common: &Common) -> Result<BTreeSet<String>, LogError>
 async fn step_in(common: &Common) -> Result<(), LogError> {
     let store = common.log.store();
     let mut found = store.get(name(&common.lease.holder())).await?;
-    if (found.as_ref()).is_some_and(|found| found.value.get(TAKEN_BY).is_some()) {
+    if found.as_ref().is_some_and(is_claimed) {
         change_name(common).await;
         found = None;
     }
@@ -180,8 +195,8 @@ pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
             return;
         };
         match look(&common, &live, &mut seen).await {
-            Ok(gone) if taking_over.is_empty() && !gone.is_empty() => {
-                taking_over.spawn(take_over_all(gone, Arc::clone(&common), live));
+            Ok(due) if taking_over.is_empty() && !due.is_empty() => {
+                taking_over.spawn(take_over_all(due, Arc::clone(&common), live));
             }
             Ok(_) => {}
             Err(error) => {
@@ -196,29 +211,33 @@ pub(crate) async fn keep(common: Arc<Common>, live: Weak<Live>) {
 /// The version of each server's document, and since when it is that.
 type Seen = BTreeMap<String, (u64, Instant)>;
 
-/// Whether all that was to be taken over is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    Something,
-}
-
-/// Shows that this server is there, and returns those whose sessions are to be taken over: who
-/// has been silent for too long, and whoever this server has begun with and not finished.
-async fn look(common: &Common, live: &Live, seen: &mut Seen) -> Result<Vec<Document>, LogError> {
+/// Shows that this server is there, and returns whose sessions are to be taken over.
+async fn look(common: &Common, live: &Live, seen: &mut Seen) -> Result<Due, LogError> {
     let mut servers = common.log.store().list(KIND).await?;
     let holder = common.lease.holder();
     let own = servers.iter().find(|server| server.name.name == holder);
     renew(own, common, live).await?;
     let holder = common.lease.holder();
     servers.retain(|server| server.name.name != holder);
+    let left = left_behind(&common.lease, &servers);
     let now = Instant::now();
     seen.retain(|name, _| servers.iter().any(|server| server.name.name == *name));
     servers.retain(|server| {
         let is_silent = is_silent(seen, &server.name.name, server.version, now);
         is_silent || is_claimed_by(server, &holder)
     });
-    Ok(servers)
+    let gone = servers;
+    Ok(Due { gone, left })
+}
+
+/// The names under which this server looks for sessions that nobody has. Those of a former name
+/// are somebody's as long as that stands for a server, or one takes them over.
+fn left_behind(lease: &Lease, others: &[Document]) -> Vec<String> {
+    let other = |name: &String| others.iter().find(|other| other.name.name == *name);
+    let mut left = lease.left();
+    left.retain(|name| other(name).is_none_or(is_claimed));
+    let unclaimed = left.iter().filter(|name| other(name).is_none());
+    unclaimed.cloned().collect()
 }
 
 /// Shows that this server is there, as long as nobody else has its name.
@@ -226,8 +245,9 @@ async fn renew(own: Option<&Document>, common: &Common, live: &Live) -> Result<(
     let expected = match own.filter(|own| common.lease.is_ours(own)) {
         Some(own) => Expected::Version(own.version),
         None => {
-            let_go(live);
+            // The name first: what is taken up meanwhile is let go by whoever takes it up.
             change_name(common).await;
+            let_go(common, live);
             Expected::Absent
         }
     };
@@ -239,68 +259,14 @@ async fn renew(own: Option<&Document>, common: &Common, live: &Live) -> Result<(
     }
 }
 
-/// Takes the sessions of servers over, one server after the other.
-async fn take_over_all(gone: Vec<Document>, common: Arc<Common>, live: Arc<Live>) -> Left {
-    let mut left = Left::Nothing;
-    for server in gone {
-        match take_over(&server, &common, &live).await {
-            Ok(Left::Nothing) => {}
-            Ok(Left::Something) => left = Left::Something,
-            Err(error) => {
-                let error = event::chain(&error);
-                tracing::error!(error, "cannot take over the sessions of another server yet");
-                left = Left::Something;
-            }
-        }
-    }
-    left
-}
-
-/// Takes the sessions of a server over that has been silent for too long, unless it writes again
-/// or another one is faster. The claim stays until all of them are taken up, and whoever has it
-/// tries again.
-async fn take_over(
-    server: &Document,
-    common: &Arc<Common>,
-    live: &Arc<Live>,
-) -> Result<Left, SessionError> {
-    let (store, name) = (common.log.store(), server.name.clone());
-    let ours = common.lease.holder();
-    let is_repeated = is_claimed_by(server, &ours);
-    let claim = json!({ TAKEN_BY: ours });
-    let expected = Expected::Version(server.version);
-    match store.put(name.clone(), claim, expected).await {
-        Err(LogError::Conflict { .. }) => return Ok(Left::Nothing),
-        claimed => claimed?,
-    };
-    let holder = server.name.name.as_str();
-    if is_repeated {
-        // Some may have got our name before they could not be taken up. Our own last life's are
-        // another's to take up, and must be before anybody can tell those apart.
-        if !*common.taken_up.borrow() {
-            return Ok(Left::Something);
-        }
-        let renamed = recover::all(Whose::Of(&ours), common, live).await?;
-        if renamed.failed > 0 {
-            return Ok(Left::Something);
-        }
-    } else {
-        tracing::warn!(
-            server = holder,
-            "another server is gone; taking over its sessions"
-        );
-    }
-    let taken_up = recover::all(Whose::Of(holder), common, live).await?;
-    if taken_up.failed > 0 {
-        return Ok(Left::Something);
-    }
-    store.delete(name).await?;
-    Ok(Left::Nothing)
-}
-
 /// Whether a server has begun to take another one's sessions over.
 fn is_claimed_by(server: &Document, holder: &str) -> bool {
     server.value.get(TAKEN_BY).and_then(Value::as_str) == Some(holder)
+}
+
+/// Whether somebody has begun to take a server's sessions over.
+fn is_claimed(server: &Document) -> bool {
+    server.value.get(TAKEN_BY).is_some()
 }
 
 /// Whether a server has not written for too long.
@@ -312,14 +278,22 @@ fn is_silent(seen: &mut Seen, holder: &str, version: u64, now: Instant) -> bool 
     now.duration_since(*since) >= EXPIRES_AFTER
 }
 
-/// Others have taken this server for gone, and its sessions over: they are theirs now.
-fn let_go(live: &Live) {
+/// Others have taken this server for gone, and its sessions over: they are theirs now, but for
+/// those that have got its new name.
+fn let_go(common: &Common, live: &Live) {
     tracing::error!("this server was silent for too long, and others have taken its sessions over");
+    let holder = common.lease.holder();
     for session in live.all() {
-        session.elsewhere.store(true, Ordering::Relaxed);
-        live.withdraw(&session.id);
-        session.take_sandbox();
+        if !session.is_held_by(&holder) {
+            session.let_go(live);
+        }
     }
+}
+
+/// Whether a server is there, or somebody takes its sessions over.
+pub(crate) async fn is_there(holder: &str, common: &Common) -> Result<bool, LogError> {
+    let found = common.log.store().get(name(holder)).await?;
+    Ok(found.is_some())
 }
 
 fn name(holder: &str) -> DocumentName {
@@ -351,5 +325,31 @@ mod tests {
         assert!(!silent(2, 25), "it writes again");
         assert!(!silent(2, 44));
         assert!(silent(2, 45));
+    }
+
+    #[test]
+    fn sessions_of_a_former_name_are_looked_for_when_nobody_has_it() {
+        let lease = Lease {
+            holder: Mutex::new("now".to_owned()),
+            left: Mutex::default(),
+            life: random(),
+        };
+        for name in ["now", "free", "claimed", "living"] {
+            lease.look_again(name.to_owned());
+        }
+        let other = |holder, value| Document {
+            name: name(holder),
+            version: 1,
+            value,
+        };
+        let claimed = other("claimed", json!({ TAKEN_BY: "another" }));
+        let living = other("living", json!({ LIFE: "another" }));
+        assert_eq!(left_behind(&lease, &[claimed, living]), ["free", "now"]);
+        let later = ["claimed", "free", "now"];
+        assert_eq!(
+            left_behind(&lease, &[]),
+            later,
+            "a living one keeps its own"
+        );
     }
 }

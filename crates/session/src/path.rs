@@ -216,6 +216,10 @@ impl Conductor {
                 Ok(answer) => return Some(answer),
                 Err(error) => error,
             };
+            // The server that has it now hands the action over, or has done so.
+            if self.is_elsewhere() {
+                return None;
+            }
             attempt += 1;
             let again = match &error {
                 SessionError::Runtime(RuntimeError::Paused { .. }) => {

@@ -33,6 +33,9 @@ pub(crate) async fn take_up(
         }
         match recover::all(Whose::NotOf(&others), &common, &live).await {
             Ok(taken_up) => {
+                if taken_up.failed > 0 {
+                    common.lease.look_again(common.lease.holder());
+                }
                 common.taken_up.send_replace(true);
                 if let Err(error) = forget_ended(&common, &live).await {
                     tracing::warn!(%error, "secrets of sessions that have ended may still be there");

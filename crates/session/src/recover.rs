@@ -18,7 +18,7 @@ use crate::{
     Owner, Recovery, SessionError, SessionState,
     conductor::{Beginning, Common, Conductor, Ending},
     document::{self, SessionDocument},
-    event,
+    event, lease,
     live::Live,
     recall, shelf,
 };
@@ -210,12 +210,12 @@ async fn find(
         }));
     }
     if let (Whose::NotOf(others), Some(holder)) = (whose, &written.holder)
-        && others.contains(holder)
+        && (others.contains(holder) || has_come(holder, common).await?)
     {
         return Ok(Found::LeftAlone);
     }
     // Taken up by an attempt that could not be finished.
-    if live.get(&id).is_some() {
+    if live.get(&id).is_some_and(|known| !known.is_elsewhere()) {
         return Ok(Found::LeftAlone);
     }
     let beginning = Beginning {
@@ -237,7 +237,19 @@ async fn find(
     if state == SessionState::Starting {
         return session.undo_start(&unanswered).await;
     }
-    session.find_sandbox(unanswered, live).await
+    let found = session.find_sandbox(unanswered, live).await?;
+    match session.is_elsewhere() {
+        true => Ok(Found::LeftAlone),
+        false => Ok(found),
+    }
+}
+
+/// Whether another server has come since those that are there were listed.
+async fn has_come(holder: &str, common: &Common) -> Result<bool, LogError> {
+    if !common.log.is_shared() || common.lease.holder() == holder {
+        return Ok(false);
+    }
+    lease::is_there(holder, common).await
 }
 
 impl Conductor {
@@ -257,8 +269,9 @@ impl Conductor {
                 tracing::warn!(session = %self.id, error = event::chain(&error), "cannot reach a sandbox yet");
                 self.recovered.send_replace(false);
                 self.is_away.send_replace(true);
-                live.restore(self);
-                tokio::spawn(Arc::clone(self).reach_again(unanswered, Arc::downgrade(live)));
+                if self.restore(live) {
+                    tokio::spawn(Arc::clone(self).reach_again(unanswered, Arc::downgrade(live)));
+                }
             }
         }
         Ok(Found::Running { in_doubt })
@@ -288,7 +301,8 @@ impl Conductor {
                 () = tokio::time::sleep(wait) => {}
                 _ = ending.wait_for(|ending| *ending != Ending::No) => return,
             }
-            let Some(live) = live.upgrade().filter(|_| !self.state().has_ended()) else {
+            let is_over = self.state().has_ended() || self.is_elsewhere();
+            let Some(live) = live.upgrade().filter(|_| !is_over) else {
                 return;
             };
             wait = (wait * 2).min(RETRY_MAX);
@@ -300,7 +314,13 @@ impl Conductor {
                         continue;
                     }
                     self.is_away.send_replace(false);
-                    self.take_up(sandbox, &unanswered, &live).await
+                    let taken_up = self.take_up(sandbox, &unanswered, &live).await;
+                    if let Err(error) = taken_up {
+                        tracing::warn!(session = %self.id, error = event::chain(&error), "cannot take up a session yet");
+                        self.is_away.send_replace(true);
+                        continue;
+                    }
+                    return;
                 }
                 Err(error) if self.is_gone(&error).await => {
                     self.is_away.send_replace(false);
@@ -315,6 +335,19 @@ impl Conductor {
             }
             return;
         }
+    }
+
+    /// Makes it one of this server's; `false` when that has lost its name, and so the session,
+    /// while it was being taken up.
+    fn restore(self: &Arc<Self>, live: &Live) -> bool {
+        live.restore(self);
+        // Looked at afterwards: whoever changes the name then finds it there.
+        let is_ours = !self.is_elsewhere() && self.is_held_by(&self.common.lease.holder());
+        if self.common.log.is_shared() && !is_ours {
+            self.let_go(live);
+            return false;
+        }
+        true
     }
 
     async fn attach(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
@@ -374,6 +407,8 @@ impl Conductor {
         unanswered: &[u64],
         live: &Live,
     ) -> Result<(), SessionError> {
+        // First what may fail: then it can be tried again.
+        let in_doubt = self.in_doubt(unanswered).await?;
         self.set_sandbox(sandbox);
         self.restore_tools();
         self.record_note("recovered").await;
@@ -382,10 +417,8 @@ impl Conductor {
             self.record_note("taken up by a server that does not know its secrets")
                 .await;
         }
-        let in_doubt = self.in_doubt(unanswered).await?;
         self.recovered.send_replace(in_doubt.is_empty());
-        live.restore(self);
-        if !in_doubt.is_empty() {
+        if self.restore(live) && !in_doubt.is_empty() {
             tokio::spawn(Arc::clone(self).hand_over_again(in_doubt));
         }
         Ok(())

@@ -86,6 +86,12 @@ async fn run_waited(
             break asked.answer().await;
         }
     };
+    // Recorded and left to the server that comes after us: it is not refused, and must not be asked
+    // for once more.
+    if let (Err(SessionError::ShuttingDown), Some(number)) = (&answer, asked.number()) {
+        app.telemetry.action("accepted");
+        return Ok(accepted(session, number));
+    }
     let is_refused = answer.is_err() && asked.number().is_none();
     app.telemetry
         .action(if is_refused { "refused" } else { "answered" });

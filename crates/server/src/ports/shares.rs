@@ -7,7 +7,10 @@
 
 mod table;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as Exclusive, Semaphore, watch};
@@ -138,14 +141,7 @@ impl Shares {
         if !self.sessions.log().is_shared() {
             return Ok(());
         }
-        let selection = Selection {
-            kind: KIND,
-            field: SESSION,
-            text: Some(session.to_string()),
-            after: None,
-            limit: SESSION_SHARES_MAX,
-        };
-        let documents = self.store().select(selection).await?;
+        let documents = self.written(session).await?;
         for (_, token) in self.table().of_session(session) {
             if !documents.iter().any(|found| found.name.name == token) {
                 self.table().remove(&token);
@@ -153,6 +149,33 @@ impl Shares {
         }
         for document in &documents {
             self.take_up(document).await;
+        }
+        Ok(())
+    }
+
+    /// What is written down of a session's ports, as much as one server lets there be.
+    async fn written(&self, session: &SessionId) -> Result<Vec<Document>, LogError> {
+        let selection = Selection {
+            kind: KIND,
+            field: SESSION,
+            text: Some(session.to_string()),
+            after: None,
+            limit: SESSION_SHARES_MAX,
+        };
+        self.store().select(selection).await
+    }
+
+    /// Forgets what other servers have taken back. Documents must not change meanwhile.
+    async fn make_room(&self) -> Result<(), LogError> {
+        // Listed first: what is taken up while the documents are read has one.
+        let known = self.table().tokens(|_, _, _| true);
+        let documents = self.store().list(KIND).await?;
+        let written: HashSet<&str> = documents.iter().map(|it| it.name.name.as_str()).collect();
+        let mut table = self.table();
+        for token in known {
+            if !written.contains(token.as_str()) {
+                table.remove(&token);
+            }
         }
         Ok(())
     }
@@ -174,7 +197,14 @@ impl Shares {
             key: sharer.key.clone(),
         };
         let value = serde_json::to_value(stored).map_err(|_| ApiError::internal())?;
-        let token = self.table().share(session, port, sharer)?;
+        let shared = self.table().share(session, port, sharer.clone());
+        let token = match shared {
+            Err(_) if self.sessions.log().is_shared() => {
+                self.make_room().await?;
+                self.table().share(session, port, sharer)?
+            }
+            shared => shared?,
+        };
         let put = self.store().put(named(&token), value, Expected::Anything);
         if let Err(error) = put.await {
             self.table().remove(&token);
@@ -199,10 +229,28 @@ impl Shares {
     /// taken up again.
     pub(crate) async fn forget(&self, session: &SessionId) {
         let _turn = self.writing.lock().await;
-        if let Err(error) = self.look_up_all(session).await {
+        if let Err(error) = self.remove_written(session).await {
             tracing::warn!(%error, "ports that other servers have shared may stay written down");
         }
         self.forget_those(|of, _, _| of == session).await;
+    }
+
+    /// Removes what any server has written down of a session that has ended.
+    async fn remove_written(&self, session: &SessionId) -> Result<(), LogError> {
+        if !self.sessions.log().is_shared() {
+            return Ok(());
+        }
+        loop {
+            let documents = self.written(session).await?;
+            // Several servers at once may have written more than each of them would.
+            let is_last = documents.len() < SESSION_SHARES_MAX;
+            for document in documents {
+                self.store().delete(document.name).await?;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
     }
 
     /// Takes all ports back that were shared by the right of a key, which is not valid any more.

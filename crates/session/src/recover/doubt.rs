@@ -52,7 +52,7 @@ impl Conductor {
                 {
                     self.finish_in_doubt(under_way).await;
                 }
-                Ok(None) if record.as_deref().is_some_and(tools::is_call) => {
+                Ok(None) | Err(_) if record.as_deref().is_some_and(tools::is_call) => {
                     self.finish_in_doubt(under_way).await;
                 }
                 Ok(Some(action)) => {
@@ -63,9 +63,10 @@ impl Conductor {
                     });
                 }
                 Ok(None) | Err(_) => {
+                    let is_readable = record.is_some();
                     tokio::spawn(async move {
                         let _in_use = in_use;
-                        session.finish_unknown(under_way).await;
+                        session.finish_unknown(under_way, is_readable).await;
                     });
                 }
             }
@@ -82,9 +83,10 @@ impl Conductor {
     }
 
     /// Answers an action that the log does not hold whole, because it had a secret in it, was
-    /// very large or is damaged: with what came of it, if it has reached the executor, and else by saying that
-    /// it was not run.
-    async fn finish_unknown(self: &Arc<Self>, under_way: UnderWay) {
+    /// very large or is damaged: with what came of it, if it has reached the executor, and else by
+    /// saying that it was not run. Of one that cannot be read nobody can say that: calls of tools
+    /// do not reach the executor.
+    async fn finish_unknown(self: &Arc<Self>, under_way: UnderWay, is_readable: bool) {
         // The name is what the executor knows it by. Should it not, this runs in its place.
         let mark = format!(": not run: {}", self.once_name(under_way.action));
         let probe = RunCommand {
@@ -99,13 +101,16 @@ impl Conductor {
         let Some(answer) = self.run_inside(probe, None).await else {
             return;
         };
-        let answer = if is_answer_to(&answer, &mark) {
-            event::failure(
+        let answer = match (is_answer_to(&answer, &mark), is_readable) {
+            (true, true) => event::failure(
                 ErrorClass::Disconnected.as_str(),
                 "ERROR: The action was NOT run: the server ended before it was handed over. Ask for it again.",
-            )
-        } else {
-            answer
+            ),
+            (true, false) => event::failure(
+                ErrorClass::Disconnected.as_str(),
+                "ERROR: What came of the action is unknown: its record is damaged. It was not run in the sandbox, but may have called a tool; look before you ask for it again.",
+            ),
+            (false, _) => answer,
         };
         if let Some(outcome) = self.record_answer(under_way.action, &answer).await {
             under_way.end(outcome);

@@ -204,6 +204,31 @@ async fn an_action_with_a_secret_is_never_run_without_it() {
     assert_eq!(place.leftovers(), [""; 0]);
 }
 
+/// It may have been the call of a tool, which the sandbox knows nothing about.
+#[tokio::test]
+async fn nobody_says_of_an_action_that_cannot_be_read_that_it_was_not_run() {
+    let place = Place::new();
+    let damaged = in_another_life(&place, async |sessions| {
+        let session = sessions.create_ready(on("local"), owner()).await.unwrap();
+        let damaged = append(sessions, &session, run("true")).await;
+        // Only behind the last whole record it would be cut off.
+        output(&session, "true").await;
+        damaged.sequence
+    })
+    .await;
+    let database = rusqlite::Connection::open(place.path("events.db")).unwrap();
+    let damage = format!("UPDATE events SET payload = '{{}}' WHERE sequence = {damaged}");
+    assert_eq!(database.execute(&damage, []).unwrap(), 1);
+    drop(database);
+    let sessions = place.serve().await;
+    let session = only(&sessions).await;
+    let answer = text(&event_json(&session.answer(damaged).await.unwrap()));
+    assert!(answer.contains("is unknown"), "{answer}");
+    assert!(!answer.contains("NOT run"), "{answer}");
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
 #[tokio::test]
 async fn a_sandbox_that_is_gone_is_lost_and_its_actions_are_answered() {
     let place = Place::new();
