@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -47,7 +48,8 @@ async function drive(client) {
 {
   const server = spawn(binary, ["-o", "json", "mcp", "--http", "127.0.0.1:0", ...sandbox]);
   const [line] = await once(createInterface(server.stdout), "line");
-  const { url, token } = JSON.parse(line);
+  const { url, token_file: file } = JSON.parse(line);
+  const token = (await readFile(file, "utf8")).trim();
   const headers = { Authorization: `Bearer ${token}` };
   const client = new Client({ name: "check", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));

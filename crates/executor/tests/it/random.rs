@@ -408,3 +408,23 @@ async fn ten_thousand_random_commands_in_one_shell_never_desynchronise() {
         expected
     });
 }
+
+/// What a key that came late has left behind would be read by the next command.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_come_late_leave_nothing_for_the_next_command_to_read() {
+    let seed = number_from_environment("ZAREBA_TEST_SEED").unwrap_or(1);
+    let commands = number_from_environment("ZAREBA_TEST_COMMANDS").unwrap_or(1_000);
+    println!("ZAREBA_TEST_SEED={seed} ZAREBA_TEST_COMMANDS={commands}");
+    let mut walk = Walk {
+        place: Place::new().await,
+        random: Random(seed),
+        number: 0,
+        count: 0,
+    };
+    for _ in 0..commands {
+        walk.number += 1;
+        walk.interrupted().await;
+        walk.number += 1;
+        walk.typed().await;
+    }
+}
