@@ -17,8 +17,10 @@ import pytest
 SECONDS = 60
 
 SCRIPT = """
-import os, sys, zareba
+import os, signal, sys, zareba
 from zareba import _private
+# Tests that run in the background of a shell have it ignored, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sandbox = zareba.Sandbox.create()
 # Until the shell's child has become what it is looked for as.
 sandbox.run("sleep {marker} & until grep -q sleep /proc/$!/comm; do :; done").check()
