@@ -90,6 +90,20 @@ struct Walk {
 }
 
 impl Walk {
+    /// A walk of so many steps, unless the environment says otherwise, and how many those are.
+    async fn begin(steps: u64) -> (Self, u64) {
+        let seed = number_from_environment("ZAREBA_TEST_SEED").unwrap_or(1);
+        let steps = number_from_environment("ZAREBA_TEST_COMMANDS").unwrap_or(steps);
+        println!("ZAREBA_TEST_SEED={seed} ZAREBA_TEST_COMMANDS={steps}");
+        let walk = Self {
+            place: Place::new().await,
+            random: Random(seed),
+            number: 0,
+            count: 0,
+        };
+        (walk, steps)
+    }
+
     /// Appears in the output of this command and of no other.
     fn mark(&self) -> String {
         format!("m{}.", self.number)
@@ -385,15 +399,7 @@ fn number_from_environment(name: &str) -> Option<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_random_commands_in_one_shell_never_desynchronise() {
-    let seed = number_from_environment("ZAREBA_TEST_SEED").unwrap_or(1);
-    let commands = number_from_environment("ZAREBA_TEST_COMMANDS").unwrap_or(10_000);
-    println!("ZAREBA_TEST_SEED={seed} ZAREBA_TEST_COMMANDS={commands}");
-    let mut walk = Walk {
-        place: Place::new().await,
-        random: Random(seed),
-        number: 0,
-        count: 0,
-    };
+    let (mut walk, commands) = Walk::begin(10_000).await;
     for _ in 0..commands {
         walk.step().await;
     }
@@ -414,15 +420,7 @@ async fn ten_thousand_random_commands_in_one_shell_never_desynchronise() {
 /// What a key that came late has left behind would be read by the next command.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_come_late_leave_nothing_for_the_next_command_to_read() {
-    let seed = number_from_environment("ZAREBA_TEST_SEED").unwrap_or(1);
-    let commands = number_from_environment("ZAREBA_TEST_COMMANDS").unwrap_or(1_000);
-    println!("ZAREBA_TEST_SEED={seed} ZAREBA_TEST_COMMANDS={commands}");
-    let mut walk = Walk {
-        place: Place::new().await,
-        random: Random(seed),
-        number: 0,
-        count: 0,
-    };
+    let (mut walk, commands) = Walk::begin(1_000).await;
     for _ in 0..commands {
         walk.number += 1;
         walk.interrupted().await;
