@@ -91,6 +91,10 @@ struct Walk {
 
 impl Walk {
     /// A walk of so many steps, unless the environment says otherwise, and how many those are.
+    #[expect(
+        clippy::print_stdout,
+        reason = "whoever reads a failure repeats it with these"
+    )]
     async fn begin(steps: u64) -> (Self, u64) {
         let seed = number_from_environment("ZAREBA_TEST_SEED").unwrap_or(1);
         let steps = number_from_environment("ZAREBA_TEST_COMMANDS").unwrap_or(steps);
