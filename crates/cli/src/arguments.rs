@@ -19,6 +19,7 @@ mod run;
 mod sandbox;
 mod serve;
 mod shell;
+mod spawner;
 mod supervise;
 mod tools;
 
@@ -48,6 +49,7 @@ pub(crate) use serve::{
     VerifyLogArguments,
 };
 pub(crate) use shell::ShellArguments;
+pub(crate) use spawner::SpawnerArguments;
 pub(crate) use supervise::{ModeArgument, NetworkArgument, SuperviseArguments, SystemArgument};
 pub(crate) use tools::{
     CallToolArguments, ListToolsArguments, SchemaFormat, ServeToolsArguments, ToolSchemaArguments,
@@ -131,6 +133,7 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     Completions(CompletionsArguments),
     Supervise(SuperviseArguments),
+    Spawner(SpawnerArguments),
     Egress(EgressArguments),
     Dial(DialArguments),
 }

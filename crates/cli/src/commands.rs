@@ -26,16 +26,22 @@ mod rm;
 mod run;
 mod serve;
 mod shell;
+mod spawner;
 mod stop;
 mod supervise;
 mod tools;
 
 pub(crate) use serve::server_client;
 
+use std::ffi::OsString;
+
 use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
-    arguments::{Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, refuse_unfit},
+    arguments::{
+        self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, SpawnerArguments,
+        refuse_unfit,
+    },
     exit::Exit,
     failure::Failure,
     logging, say,
@@ -84,11 +90,27 @@ impl Context {
     }
 }
 
+/// Runs a command line, and says why when it could not. For the whole program, and for copies of its
+/// process that go on as another command.
+pub(crate) fn run(arguments: Vec<OsString>, environment: Environment) -> Exit {
+    match arguments::parse(arguments) {
+        Ok(arguments) => perform(arguments, environment),
+        Err(exit) => exit,
+    }
+}
+
+/// The same, with the number that the process ends with.
+fn run_as_process(arguments: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> i32 {
+    let exit = run(arguments, Environment::from_pairs(environment));
+    exit.number().into()
+}
+
 /// Does what was asked for, and says why when it could not.
-pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
+fn perform(arguments: Arguments, environment: Environment) -> Exit {
     let Arguments { globals, command } = arguments;
-    // The server's log has traces beside it, which its settings speak of.
-    if !matches!(command, Command::Serve(_)) {
+    // The server's log has traces beside it, which its settings speak of; and what a spawner's
+    // copies log is said in their own variables.
+    if !matches!(command, Command::Serve(_) | Command::Spawner(_)) {
         logging::start(&environment);
     }
     let context = Context {
@@ -123,6 +145,7 @@ pub(crate) fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
+        Command::Spawner(SpawnerArguments { room: _ }) => spawner::perform(),
         Command::Egress(arguments) => egress::perform(&arguments),
         Command::Dial(arguments) => dial::perform(&arguments),
     };

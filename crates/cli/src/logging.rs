@@ -25,6 +25,10 @@ const UNASKED: &str = "warn,rmcp=off";
 
 /// Starts the log. Called once, before anything that could have something to log.
 pub(crate) fn start(environment: &Environment) {
+    // That of the process that this one is a copy of is our own.
+    if tracing::dispatcher::has_been_set() {
+        return;
+    }
     start_with(environment, None);
 }
 

@@ -31,9 +31,6 @@ fn main() -> ExitCode {
     // Before the first thread, which all others have it from. A kernel that cannot do this cannot
     // start programs either, and whatever waits for a signal then says so.
     let _ = zareba_confine::let_signals_through();
-    let exit = match arguments::parse(std::env::args_os()) {
-        Ok(arguments) => commands::perform(arguments, Environment::from_process()),
-        Err(exit) => exit,
-    };
-    exit.into()
+    let environment = Environment::from_process();
+    commands::run(std::env::args_os().collect(), environment).into()
 }

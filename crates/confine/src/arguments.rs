@@ -7,24 +7,36 @@ use std::{
     fs::{self, File},
     io,
     os::unix::fs::FileExt as _,
+    sync::OnceLock,
 };
 
-/// What is shown instead.
-const SHOWN: &[u8] = b"init";
-
-/// Overwrites the arguments of this process, and of no other that is a copy of it.
-pub(crate) fn hide() -> io::Result<()> {
-    let (start, end) = block(&fs::read_to_string("/proc/self/stat")?)
-        .ok_or_else(|| io::Error::other("the address of the arguments is not known"))?;
+/// Puts another text in the place of the arguments of this process, and of no other that is a copy
+/// of it; as much of it as fits.
+///
+/// # Errors
+/// When they cannot be found or written to.
+pub fn show(text: &[u8]) -> io::Result<()> {
+    let (start, end) = place()?;
     let length = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
     let mut bytes = vec![0; length];
     // The last byte stays zero, or the kernel would take what follows for arguments as well.
-    let shown = SHOWN.len().min(length.saturating_sub(1));
-    if let (Some(place), Some(name)) = (bytes.get_mut(..shown), SHOWN.get(..shown)) {
-        place.copy_from_slice(name);
+    let shown = text.len().min(length.saturating_sub(1));
+    if let (Some(place), Some(text)) = (bytes.get_mut(..shown), text.get(..shown)) {
+        place.copy_from_slice(text);
     }
     let memory = File::options().write(true).open("/proc/self/mem")?;
     memory.write_all_at(&bytes, start)
+}
+
+/// Where they are: the same in every copy of this process, so it is found out once.
+fn place() -> io::Result<(u64, u64)> {
+    static FOUND: OnceLock<(u64, u64)> = OnceLock::new();
+    if let Some(place) = FOUND.get() {
+        return Ok(*place);
+    }
+    let found = block(&fs::read_to_string("/proc/self/stat")?)
+        .ok_or_else(|| io::Error::other("the address of the arguments is not known"))?;
+    Ok(*FOUND.get_or_init(|| found))
 }
 
 /// Where they begin and end: fields 48 and 49 of `stat`, counted from 1.

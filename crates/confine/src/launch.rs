@@ -5,7 +5,6 @@
 //! start of the program closes; so an answer always comes, and silence means success.
 
 use std::{
-    ffi::CString,
     fs::File,
     io::{self, Read as _, Write as _},
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -24,7 +23,8 @@ use rustix::{
 use crate::{
     arguments,
     cgroup::{self, Entrance},
-    network::{self, Doorway, NetworkSockets, handover},
+    handover,
+    network::{self, Doorway, NetworkSockets},
     policy::{Identity, Network, Policy},
     root,
     step::{AtStep as _, Failure, Step},
@@ -45,19 +45,24 @@ const SET_UP: u8 = b'+';
 /// The longest failure that is read from a child.
 const FAILURE_MAX_BYTES: u64 = 16 * 1024;
 
-/// What is started inside.
-#[derive(Debug)]
-pub struct Program {
-    /// An open file to execute; it need not exist inside.
-    pub executable: OwnedFd,
-    /// Its arguments, its own name first.
-    pub arguments: Vec<CString>,
-    /// Its whole environment.
-    pub environment: Vec<CString>,
+/// What goes on inside: a part of this very program, in a copy of this process. To execute it
+/// anew would take longer than all namespaces do.
+pub struct Program<'a> {
+    /// What everyone inside reads as its arguments.
+    pub shown: &'static str,
+    /// What it does, and its exit status then.
+    pub run: &'a dyn Fn() -> i32,
     /// Where it starts, inside.
     pub directory: PathBuf,
     /// Descriptors that it gets, under these numbers; all others are closed.
     pub descriptors: Vec<(OwnedFd, i32)>,
+}
+
+impl std::fmt::Debug for Program<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut program = formatter.debug_struct("Program");
+        program.field("shown", &self.shown).finish_non_exhaustive()
+    }
 }
 
 /// A running sandbox: its first process, which ends with the program and takes everything
@@ -126,7 +131,7 @@ impl From<Failure> for LaunchError {
 /// The first step that failed; nothing is left running then.
 pub fn launch(
     policy: &Policy,
-    program: Program,
+    program: Program<'_>,
     hooks: &Hooks<'_>,
 ) -> Result<Confined, LaunchError> {
     let prepared = root::prepare(policy)?;
@@ -287,7 +292,7 @@ fn await_verdict(verdict: OwnedFd) -> Result<(), Failure> {
 /// The child's side.
 struct Inside<'a> {
     policy: &'a Policy,
-    program: Program,
+    program: Program<'a>,
     groups: OwnedFd,
     restrict: &'a dyn Fn() -> Result<(), RestrictError>,
     verdict: OwnedFd,
@@ -305,7 +310,7 @@ impl Inside<'_> {
         });
         match started {
             Ok(program) => {
-                // The program has taken over its copy of the verdict's pipe by closing it.
+                // The program has closed its own copy of the verdict's pipe.
                 sys::let_go_of_everything();
                 std::process::exit(reap_until(program))
             }
@@ -328,7 +333,7 @@ impl Inside<'_> {
         mapped: OwnedFd,
         sockets: Option<OwnedFd>,
     ) -> Result<(), Failure> {
-        arguments::hide().at(Step::Identity, "arguments")?;
+        arguments::show(b"init").at(Step::Identity, "arguments")?;
         let mut byte = [0];
         File::from(mapped)
             .read_exact(&mut byte)

@@ -8,6 +8,7 @@
 mod arguments;
 mod capabilities;
 pub mod cgroup;
+pub mod handover;
 mod launch;
 mod mounts;
 pub mod network;
@@ -23,6 +24,7 @@ mod signals;
 mod step;
 mod sys;
 
+pub use arguments::show as show_arguments;
 pub use capabilities::{CapabilityError, CapabilityKind, drop_all_capabilities};
 pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
 pub use paths::{
@@ -47,4 +49,4 @@ pub use signals::{
     EndRequests, close_inherited, ignore_broken_pipes, let_signals_through, reset_signals,
 };
 pub use step::Step;
-pub use sys::fork_off;
+pub use sys::{fork_beside, fork_off};

@@ -31,7 +31,6 @@
 
 mod addresses;
 mod doorway;
-pub(crate) mod handover;
 mod listeners;
 mod listening;
 mod netlink;
@@ -39,7 +38,6 @@ mod setup;
 
 pub use addresses::{DNS_V4, DNS_V6, OWN_V4, OWN_V6};
 pub use doorway::{Doorway, DoorwayError};
-pub use handover::{receive as receive_descriptors, send as send_descriptors};
 pub use listeners::{DNS_PORT, NetworkSockets, TCP_PORTS_MAX};
 pub use listening::Listening;
 pub(crate) use setup::{channel, receive, set_up};

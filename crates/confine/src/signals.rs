@@ -49,11 +49,7 @@ pub fn ignore_broken_pipes() {
 /// # Errors
 /// When the kernel does not know the call.
 pub fn close_inherited() -> io::Result<()> {
-    // SAFETY: takes three integers; the caller owns no descriptor yet.
-    match unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    crate::sys::close_range(3, i32::MAX)
 }
 
 /// Requests to end, as something to wait on. As long as it exists they do not end the process.

@@ -5,15 +5,14 @@
 )]
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::CStr,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
-    ptr,
 };
 
 use rustix::{
     pipe::{PipeFlags, pipe_with},
-    process::Pid,
+    process::{DumpableBehavior, Pid},
 };
 
 use crate::launch::Program;
@@ -46,25 +45,12 @@ pub(crate) fn clone_into(namespaces: u64, group: Option<BorrowedFd<'_>>) -> io::
     }
     arguments.pidfd = (&raw mut pidfd) as u64;
     arguments.exit_signal = libc::SIGCHLD as u64;
-    // SAFETY: the arguments live on this frame and name one writable integer; without CLONE_VM
-    // the child gets a copy of all memory, so it may go on running this very code.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            &raw mut arguments,
-            size_of::<libc::clone_args>(),
-        )
-    };
-    match result {
-        -1 => Err(io::Error::last_os_error()),
+    match clone3(&mut arguments)? {
         0 => Ok(Side::Child),
         pid => {
             // SAFETY: on success the kernel has stored a new descriptor that nobody else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Side::Parent {
-                pid: i32::try_from(pid).unwrap_or(i32::MAX),
-                pidfd,
-            })
+            Ok(Side::Parent { pid, pidfd })
         }
     }
 }
@@ -278,25 +264,28 @@ impl Drop for Idler {
     }
 }
 
-/// Starts a program as [`execute`] does, in a child. That borrows our memory until it has become
-/// the program, and we stand still so long. When it cannot, it tells and ends.
+/// Goes on as a program in a copy of this process, which never comes back here. When that fails,
+/// it tells and ends. The C library makes the copy, because the program may have threads.
 ///
 /// The caller must have one thread only.
-pub(crate) fn spawn(program: &Program, tell: &dyn Fn(&io::Error)) -> io::Result<Pid> {
-    struct Start<'a>(&'a Program, &'a dyn Fn(&io::Error));
-    extern "C" fn start(start: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the other side stands still with this on its stack until we are done.
-        let Start(program, tell) = unsafe { &*start.cast::<Start<'_>>() };
-        tell(&execute(program));
-        1
+pub(crate) fn spawn(program: &Program<'_>, tell: &dyn Fn(&io::Error)) -> io::Result<Pid> {
+    // SAFETY: takes nothing; the only thread that there is goes on in both processes.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let run = || (program.run)();
+            let status = match take_over(program) {
+                // A panic must not unwind into what belongs to the other process.
+                Ok(()) => std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)),
+                Err(error) => {
+                    tell(&error);
+                    exit_at_once(1)
+                }
+            };
+            std::process::exit(status.unwrap_or(101))
+        }
+        pid => Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::NotFound.into()),
     }
-    let mut stack = vec![0; STACK_BYTES].into_boxed_slice();
-    let mut argument = Start(program, tell);
-    let argument = (&raw mut argument).cast();
-    // SAFETY: this thread, the only one, goes on when the child is another program or gone. What
-    // the child allocates meanwhile is lost, what it closes it has a table of its own for.
-    let pid = unsafe { clone_sharing(&mut stack, libc::CLONE_VFORK, start, argument, &mut -1)? };
-    Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Runs `work` in a process of its own, which ends with it and runs nothing else: neither
@@ -319,51 +308,58 @@ pub fn fork_off(work: impl FnOnce()) -> io::Result<OwnedFd> {
     }
 }
 
+/// Runs `work` in a copy of this process that is a child of the same parent, which is who has to
+/// wait for it. It ends with the status that the work returns. Returns its number.
+///
+/// The caller must have one thread only.
+///
+/// # Errors
+/// When there are too many processes.
+pub fn fork_beside(work: impl FnOnce() -> i32) -> io::Result<i32> {
+    let mut arguments: libc::clone_args = zeroed_clone_args();
+    // Its end is told to the parent like ours.
+    arguments.flags = libc::CLONE_PARENT as u64;
+    match clone3(&mut arguments)? {
+        0 => {
+            // A panic must not unwind into what belongs to the other process.
+            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            std::process::exit(status.unwrap_or(101))
+        }
+        pid => Ok(pid),
+    }
+}
+
+/// Without CLONE_VM the child gets a copy of all memory, so it may go on running the same code.
+/// Returns 0 in it.
+fn clone3(arguments: &mut libc::clone_args) -> io::Result<i32> {
+    // SAFETY: the arguments are a live record whose size is passed with it; where it has an
+    // address, the caller has put that of a live value there.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            std::ptr::from_mut(arguments),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(i32::try_from(pid).unwrap_or(i32::MAX)),
+    }
+}
+
 /// Out of the way of the numbers that a program gets.
 pub(crate) const HIGH_NUMBER: i32 = 100;
 
-/// Becomes a program, as leader of a session of its own, with its descriptors and no others,
-/// default signals and no core dumps. Returns only when that fails.
-pub(crate) fn execute(program: &Program) -> io::Error {
-    let executable = match prepare(program) {
-        Ok(executable) => executable,
-        Err(error) => return error,
-    };
-    let arguments = pointers(&program.arguments);
-    let environment = pointers(&program.environment);
-    // SAFETY: the path is a constant empty string; both lists are of pointers to strings that
-    // outlive the call, ended by a null pointer.
-    unsafe {
-        libc::execveat(
-            executable.as_raw_fd(),
-            c"".as_ptr(),
-            arguments.as_ptr().cast(),
-            environment.as_ptr().cast(),
-            libc::AT_EMPTY_PATH,
-        )
-    };
-    io::Error::last_os_error()
-}
-
-/// Leaves the program's descriptors under their numbers and returns the one to execute.
-fn prepare(program: &Program) -> io::Result<OwnedFd> {
+/// Makes this process the leader of a session of its own, with the program's descriptors and no
+/// others and with the signals that a program of ours starts with. It may be looked at until it says
+/// otherwise, so that what stands around it can be read back.
+fn take_over(program: &Program<'_>) -> io::Result<()> {
     crate::signals::reset_signals()?;
+    crate::signals::ignore_broken_pipes();
     rustix::process::setsid()?;
-    // SAFETY: takes three integers; every descriptor from 3 on is closed by the exec, also
-    // those that were opened without the mark.
-    let marked = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            3_u32,
-            u32::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        )
-    };
-    if marked != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    crate::arguments::show(program.shown.as_bytes())?;
     // A descriptor may have the very number that another one shall get.
-    let executable = rustix::io::fcntl_dupfd_cloexec(&program.executable, HIGH_NUMBER)?;
     let mut moved = Vec::new();
     for (descriptor, number) in &program.descriptors {
         moved.push((
@@ -378,11 +374,25 @@ fn prepare(program: &Program) -> io::Result<OwnedFd> {
             return Err(io::Error::last_os_error());
         }
     }
-    Ok(executable)
+    drop(moved);
+    let mut kept: Vec<i32> = program
+        .descriptors
+        .iter()
+        .map(|(_, number)| *number)
+        .collect();
+    kept.sort_unstable();
+    let mut next = 3;
+    for number in kept {
+        if next < number {
+            close_range(next, number - 1)?;
+        }
+        next = next.max(number + 1);
+    }
+    close_range(next, i32::MAX)
 }
 
 /// Closes everything from 3 on and puts nothing in the place of the first three, for a process
-/// that will only wait from now on. Descriptors that Rust owns must not be used or dropped after.
+/// that will only wait from now on.
 pub(crate) fn let_go_of_everything() {
     if let Ok(nothing) = std::fs::File::options()
         .read(true)
@@ -395,14 +405,15 @@ pub(crate) fn let_go_of_everything() {
         // It is among those that are closed now.
         std::mem::forget(nothing);
     }
-    // SAFETY: takes three integers; the caller ends with `exit`, which drops nothing.
-    unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
+    let _ = close_range(3, i32::MAX);
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|string| string.as_ptr())
-        .chain([ptr::null()])
-        .collect()
+/// Closes the descriptors from one number to another. Those that Rust owns must not be used or
+/// dropped after.
+pub(crate) fn close_range(first: i32, last: i32) -> io::Result<()> {
+    // SAFETY: takes three integers; the callers see to it that nobody uses what is closed.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

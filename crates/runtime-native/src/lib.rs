@@ -1,8 +1,9 @@
-//! Runs the executor on this machine without walls: in this process or in a local server.
+//! Runs the executor on this machine: in this process, in a local server, or in a sandbox.
 //!
 //! [`CliRuntime`] holds the executor itself. [`LocalRuntime`] starts `zareba executor`, talks
 //! HTTP to it, keeps some started ahead, and finds those again that were left running. Neither
-//! isolates anything, which both say once per process ([`NOT_ISOLATED`]).
+//! isolates anything, which both say once per process ([`NOT_ISOLATED`]). [`NativeRuntime`] is
+//! `local` behind walls; its supervisors come from a spawner.
 //!
 //! A sandbox is a handle ([`Sandbox`](zareba_runtime::Sandbox)) and a task that owns what must
 //! be ended and removed. They share a [`watch`](tokio::sync::watch) channel: the handle wishes,
@@ -27,6 +28,7 @@ mod members;
 mod process;
 mod record;
 mod server;
+mod spawner;
 mod trees;
 
 pub use cli::CliRuntime;
@@ -37,3 +39,9 @@ pub use native::{
 };
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};
+pub use spawner::serve_spawner;
+
+/// How a command of our program is run in a process that is a copy of another: with its arguments,
+/// the program's name first, and its whole environment. Returns the exit status.
+pub type RunCommand =
+    fn(Vec<std::ffi::OsString>, Vec<(std::ffi::OsString, std::ffi::OsString)>) -> i32;

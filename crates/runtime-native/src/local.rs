@@ -28,6 +28,7 @@ use crate::{
     LocalOptions, NativeOptions, ServerLifetime, Usage, Walls,
     cli::failed,
     sandbox::{NativeSandbox, Parts},
+    spawner::Spawner,
 };
 
 pub(crate) const NAME: &str = "local";
@@ -60,6 +61,7 @@ impl LocalRuntime {
             options,
             local,
             walls,
+            spawner: Arc::new(Spawner::new()),
         });
         Self {
             warm: WarmPool::new(&launcher),

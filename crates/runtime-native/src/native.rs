@@ -68,6 +68,15 @@ fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Finds out what is the same for all supervisors of this machine, ahead of them. What fails now
+/// fails there again, where somebody is told.
+pub(crate) fn find_out_for_all() {
+    let _ = groups::this_machine();
+    for set_id_files in [false, true] {
+        let _ = start::filter(set_id_files);
+    }
+}
+
 /// What stands around a sandbox, as far as an operator may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walls {

@@ -4,12 +4,13 @@
 //! descriptor does, and so does a number together with the start time and the boot it was taken
 //! in, which is what can be written down.
 
-use std::{fs, io, os::fd::AsFd as _, process::Child, time::Duration};
+use std::{fs, io, os::fd::AsFd as _, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open,
+        pidfd_send_signal, waitid, waitpid,
     },
 };
 use tokio::net::unix::pipe;
@@ -38,9 +39,8 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Takes over a process that was just started and not yet waited for.
-    pub(crate) fn adopt(mut child: Child) -> io::Result<Self> {
-        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    /// Takes over a child of ours that was just started and not yet waited for.
+    pub(crate) fn adopt(pid: i32) -> io::Result<Self> {
         let held = open(pid).and_then(|descriptor| Ok((descriptor, identity_of(pid)?)));
         match held {
             Ok((descriptor, identity)) => Ok(Self {
@@ -48,8 +48,11 @@ impl ServerProcess {
                 descriptor,
             }),
             Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
+                // Nobody else can have its number before it is waited for.
+                if let Some(child) = Pid::from_raw(pid) {
+                    let _ = kill_process(child, Signal::KILL);
+                    let _ = waitpid(Some(child), WaitOptions::empty());
+                }
                 Err(error)
             }
         }

@@ -1,12 +1,16 @@
 //! Finding processes again, and their ends.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::*;
 
 fn sleeper() -> ServerProcess {
     let child = Command::new("sleep").arg("1000").spawn().unwrap();
-    ServerProcess::adopt(child).unwrap()
+    adopt(child)
+}
+
+fn adopt(child: Child) -> ServerProcess {
+    ServerProcess::adopt(child.id().try_into().unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -49,7 +53,7 @@ async fn what_started_sessions_of_its_own_is_killed_with_it() {
     let mut child = child.spawn().unwrap();
     let mut output = io::BufReader::new(child.stdout.take().unwrap());
     io::BufRead::read_line(&mut output, &mut String::new()).unwrap();
-    let process = ServerProcess::adopt(child).unwrap();
+    let process = adopt(child);
     process.kill();
     process.ended().await;
     // All that held the pipe are dead when it ends.

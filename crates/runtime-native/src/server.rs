@@ -8,10 +8,13 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Write as _},
-    os::{fd::OwnedFd, unix::process::CommandExt as _},
+    io::{self, PipeWriter, Write as _},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::process::CommandExt as _,
+    },
     path::{Path, PathBuf},
-    process::{ChildStdin, Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
@@ -20,8 +23,10 @@ use zareba_executor::{FileScope, Linting, User, UserError};
 use zareba_runtime::{SandboxId, Variables};
 
 use crate::{
-    NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode, members::MARK,
+    NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode,
+    members::MARK,
     process::ServerProcess,
+    spawner::{SpawnOrder, Spawner},
 };
 
 mod complaints;
@@ -37,6 +42,9 @@ const SOCKET_PATH_MAX: usize = 107;
 /// The socket's name. It is bound under a longer one first.
 const SOCKET: &str = "s";
 const SOCKET_DRAFT_LENGTH: usize = ".01234567".len();
+
+/// The file that one writes its complaints to when it outlives us.
+const LOG: &str = "log";
 
 /// The one of our variables that an executor inherits: how much it logs.
 const LOG_VARIABLE: &str = "ZAREBA_LOG";
@@ -59,6 +67,8 @@ pub(crate) struct Order<'a> {
     pub(crate) image: Option<&'a str>,
     /// What stands around it.
     pub(crate) walls: Option<Walls>,
+    /// Where supervisors come from.
+    pub(crate) spawner: &'a Spawner,
 }
 
 /// Whether an executor ends with us.
@@ -92,7 +102,7 @@ pub(crate) enum StartServerError {
 /// A running executor and the rope that it hangs on.
 #[derive(Debug)]
 pub(crate) struct Server {
-    lifeline: Option<ChildStdin>,
+    lifeline: Option<PipeWriter>,
     pub(crate) process: ServerProcess,
 }
 
@@ -109,7 +119,7 @@ pub(crate) struct Spawned {
 
 /// What a sandbox hangs on that is not written down yet: nobody could end it if we were gone.
 #[derive(Debug)]
-pub(crate) struct Tie(ChildStdin);
+pub(crate) struct Tie(PipeWriter);
 
 impl Tie {
     /// Lets it live on.
@@ -138,43 +148,37 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let mut command = command(order, &socket)?;
-    command
-        .envs(environment(order))
-        .env("SESSION_API_KEY", &key);
-    let log = directory.join("log");
-    match order.tether {
-        Tether::Lifeline => command.stdin(Stdio::piped()).stderr(Stdio::piped()),
-        // A pipe would break when we go, so it gets a file to complain to.
-        Tether::Free => {
-            let log = File::create_new(&log).map_err(StartServerError::Channels)?;
-            let lifeline = match order.walls {
-                Some(_) => Stdio::piped(),
-                None => Stdio::null(),
-            };
-            command.stdin(lifeline).stderr(log)
-        }
+    let mut environment = environment(order);
+    environment.push(("SESSION_API_KEY".into(), key.clone().into()));
+    let start = SpawnOrder {
+        arguments: arguments(order, &socket)?,
+        environment,
     };
-    let mut child = command.spawn().map_err(|source| StartServerError::Spawn {
-        program: order.program.to_owned(),
-        source,
-    })?;
-    let lifeline = child.stdin.take();
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
-    let process = ServerProcess::adopt(child).map_err(StartServerError::Channels)?;
+    let (standard, ours) = Standard::open(order).map_err(StartServerError::Channels)?;
+    let Ours {
+        lifeline,
+        output,
+        errors,
+    } = ours;
+    let pid = standard
+        .start(order, start)
+        .map_err(|source| StartServerError::Spawn {
+            program: order.program.to_owned(),
+            source,
+        })?;
+    let process = ServerProcess::adopt(pid).map_err(StartServerError::Channels)?;
     let (lifeline, tie) = match order.tether {
         Tether::Lifeline => (lifeline, None),
         Tether::Free => (None, lifeline.map(Tie)),
     };
     let server = Server { lifeline, process };
     let open = || {
-        let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
         let complaints = match errors {
-            Some(errors) => Complaints::piped(receiver(errors.into())?),
-            None => Complaints::InFile(log),
+            Some(errors) => Complaints::piped(receiver(errors)?),
+            None => Complaints::InFile(directory.join(LOG)),
         };
         Ok(Readiness {
-            output: receiver(output.into())?,
+            output: receiver(output)?,
             complaints,
         })
     };
@@ -234,49 +238,117 @@ impl Drop for Server {
     }
 }
 
-fn command(order: &Order<'_>, socket: &Path) -> Result<Command, StartServerError> {
-    let mut command = Command::new(order.program);
-    match &order.walls {
-        Some(walls) => supervise(&mut command, order, walls, socket),
-        None => execute(&mut command, order, socket)?,
+/// The standard descriptors of an executor or supervisor.
+struct Standard {
+    input: OwnedFd,
+    output: OwnedFd,
+    errors: OwnedFd,
+}
+
+/// Our own ends of them.
+struct Ours {
+    lifeline: Option<PipeWriter>,
+    output: OwnedFd,
+    errors: Option<OwnedFd>,
+}
+
+impl Standard {
+    fn open(order: &Order<'_>) -> io::Result<(Self, Ours)> {
+        let (output, output_inside) = io::pipe()?;
+        let (input, lifeline) = match (order.tether, &order.walls) {
+            (Tether::Free, None) => (File::open("/dev/null")?.into(), None),
+            _ => {
+                let (input, lifeline) = io::pipe()?;
+                (OwnedFd::from(input), Some(lifeline))
+            }
+        };
+        let (errors, errors_inside) = match order.tether {
+            Tether::Lifeline => {
+                let (errors, inside) = io::pipe()?;
+                (Some(errors.into()), inside.into())
+            }
+            // A pipe would break when we go, so it gets a file to complain to.
+            Tether::Free => (None, File::create_new(order.directory.join(LOG))?.into()),
+        };
+        let standard = Self {
+            input,
+            output: output_inside.into(),
+            errors: errors_inside,
+        };
+        let ours = Ours {
+            lifeline,
+            output: output.into(),
+            errors,
+        };
+        Ok((standard, ours))
     }
-    command
-        .stdout(Stdio::piped())
-        // Keys pressed at our terminal are not meant for it.
-        .process_group(0)
-        .env_clear();
-    Ok(command)
+
+    /// Starts our program, as a copy of one that stands ready when that can be. It is our child.
+    fn start(self, order: &Order<'_>, start: SpawnOrder) -> io::Result<i32> {
+        if order.walls.is_some() {
+            let standard = [&self.input, &self.output, &self.errors].map(|own| own.as_fd());
+            if let Some(started) = order.spawner.spawn(order.program, &start, standard) {
+                return started;
+            }
+        }
+        let mut command = Command::new(order.program);
+        command
+            .args(start.arguments.iter().skip(1))
+            .env_clear()
+            .envs(start.environment)
+            .stdin(self.input)
+            .stdout(self.output)
+            .stderr(self.errors)
+            // Keys pressed at our terminal are not meant for it.
+            .process_group(0);
+        if order.walls.is_none() {
+            // It must not keep the place busy where we happened to be started. A supervisor leaves
+            // it by itself: to be told where to go, a child of a static program would have to be a
+            // copy of it first, and servers are large.
+            command.current_dir("/");
+        }
+        i32::try_from(command.spawn()?.id()).map_err(io::Error::other)
+    }
+}
+
+/// The command line, the program's name first.
+fn arguments(order: &Order<'_>, socket: &Path) -> Result<Vec<OsString>, StartServerError> {
+    let mut arguments = vec!["zareba".into()];
+    match &order.walls {
+        Some(walls) => supervise(&mut arguments, order, walls, socket),
+        None => execute(&mut arguments, order, socket)?,
+    }
+    Ok(arguments)
+}
+
+fn add<const N: usize>(arguments: &mut Vec<OsString>, words: [&dyn AsRef<OsStr>; N]) {
+    arguments.extend(words.map(|word| word.as_ref().to_owned()));
 }
 
 /// The executor itself.
-fn execute(command: &mut Command, order: &Order<'_>, socket: &Path) -> Result<(), UserError> {
+fn execute(
+    arguments: &mut Vec<OsString>,
+    order: &Order<'_>,
+    socket: &Path,
+) -> Result<(), UserError> {
     let user = User::current()?;
-    command
-        // It must not keep the place busy where we happened to be started.
-        .current_dir("/")
-        .arg("executor")
-        .arg("--unix")
-        .arg(socket)
-        .arg("--working-dir")
-        .arg(order.working_dir.unwrap_or(Path::new("/")))
-        // In the sandbox's directory, so that it goes with that even if the executor is killed.
-        .arg("--state-dir")
-        .arg(order.directory.join("state"))
-        .arg("--username")
-        .arg(user.name)
-        .arg("--user-id")
-        .arg(user.uid.to_string())
-        .args(["--no-enable-browser", "--ready-fd", "1"]);
+    let working_dir = order.working_dir.unwrap_or(Path::new("/"));
+    // In the sandbox's directory, so that it goes with that even if the executor is killed.
+    let state = order.directory.join("state");
+    add(arguments, [&"executor", &"--unix", &socket]);
+    add(arguments, [&"--working-dir", &working_dir]);
+    add(arguments, [&"--state-dir", &state]);
+    add(arguments, [&"--username", &user.name]);
+    add(arguments, [&"--user-id", &user.uid.to_string()]);
+    add(arguments, [&"--no-enable-browser", &"--ready-fd", &"1"]);
     if order.tether == Tether::Lifeline {
-        command.args(["--lifeline-fd", "0"]);
+        add(arguments, [&"--lifeline-fd", &"0"]);
     }
     Ok(())
 }
 
-/// A supervisor, which starts the executor in a sandbox. It leaves the place where we happened to
-/// be started by itself: to be told where to go, a child of a static program would have to be a
-/// copy of it first, and servers are large.
-fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &Path) {
+/// A supervisor, which starts the executor in a sandbox.
+fn supervise(arguments: &mut Vec<OsString>, order: &Order<'_>, walls: &Walls, socket: &Path) {
     let mode = match walls.workspace {
         WorkspaceMode::CopyOnWrite => "copy-on-write",
         WorkspaceMode::ReadWrite => "read-write",
@@ -291,31 +363,35 @@ fn supervise(command: &mut Command, order: &Order<'_>, walls: &Walls, socket: &P
         SystemMode::CopyOnWrite => "copy-on-write",
         SystemMode::ReadOnly => "read-only",
     };
-    command
-        .args(["supervise", "--id", order.sandbox.as_str(), "--unix"])
-        .arg(socket)
-        .arg("--directory")
-        .arg(order.directory)
-        .args(["--workspace-mode", mode, "--network", network])
-        .args(["--memory", &walls.usage.memory_bytes.to_string()])
-        .args(["--pids", &walls.usage.pids.to_string()])
-        .args(["--cpu-millis", &walls.usage.cpu_millis.to_string()])
-        .args(["--disk", &walls.usage.disk.bytes.to_string()])
-        .args(["--inodes", &walls.usage.disk.inodes.to_string()])
-        .args(["--system", system]);
+    let usage = &walls.usage;
+    add(arguments, [&"supervise", &"--id", &order.sandbox.as_str()]);
+    add(
+        arguments,
+        [&"--unix", &socket, &"--directory", &order.directory],
+    );
+    add(
+        arguments,
+        [&"--workspace-mode", &mode, &"--network", &network],
+    );
+    add(arguments, [&"--memory", &usage.memory_bytes.to_string()]);
+    add(arguments, [&"--pids", &usage.pids.to_string()]);
+    add(arguments, [&"--cpu-millis", &usage.cpu_millis.to_string()]);
+    add(arguments, [&"--disk", &usage.disk.bytes.to_string()]);
+    add(arguments, [&"--inodes", &usage.disk.inodes.to_string()]);
+    add(arguments, [&"--system", &system]);
     if let Some(workspace) = order.working_dir {
-        command.arg("--workspace").arg(workspace);
+        add(arguments, [&"--workspace", &workspace]);
     }
     if let Reachable::Listed(policy) = &walls.network {
         // Nothing in it refuses to be written.
         let policy = serde_json::to_string(policy).unwrap_or_default();
-        command.arg("--egress").arg(policy);
+        add(arguments, [&"--egress", &policy]);
     }
     if let Some(image) = order.image {
-        command.arg("--image").arg(image);
-        command.arg("--image-store").arg(&order.options.images);
+        let store = &order.options.images;
+        add(arguments, [&"--image", &image, &"--image-store", store]);
     }
-    command.arg("--lifeline");
+    add(arguments, [&"--lifeline"]);
 }
 
 /// What the executor itself sees. Variables for its shells carry a prefix that it takes off, so

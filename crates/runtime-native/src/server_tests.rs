@@ -32,6 +32,7 @@ fn order<'a>(
     options: &'a NativeOptions,
     variables: &'a Variables,
 ) -> Order<'a> {
+    static SPAWNER: LazyLock<Spawner> = LazyLock::new(Spawner::new);
     static SANDBOX: LazyLock<SandboxId> = LazyLock::new(|| SandboxId::new("local-1").unwrap());
     Order {
         program,
@@ -44,6 +45,7 @@ fn order<'a>(
         tether: Tether::Lifeline,
         image: None,
         walls: None,
+        spawner: &SPAWNER,
     }
 }
 

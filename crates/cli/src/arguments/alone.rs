@@ -33,6 +33,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Option<Arguments> {
     }
     match name {
         "supervise" => read(program, rest, Command::Supervise),
+        "spawner" => read(program, rest, Command::Spawner),
         "executor" => read(program, rest, Command::Executor),
         "egress" => read(program, rest, Command::Egress),
         "dial" => read(program, rest, Command::Dial),

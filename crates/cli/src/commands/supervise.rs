@@ -72,6 +72,7 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
         },
         environment,
         arguments: arguments.executor,
+        executor: super::run_as_process,
         lifeline: lifeline
             .transpose()
             .or_fail(Exit::Start, "cannot hold the lifeline")?,

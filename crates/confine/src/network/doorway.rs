@@ -21,8 +21,9 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
-use super::{handover, listeners::DNS_PORT, listening::Listening};
+use super::{listeners::DNS_PORT, listening::Listening};
 use crate::{
+    handover,
     policy::Network,
     sys::{self, Side},
 };

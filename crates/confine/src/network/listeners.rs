@@ -9,11 +9,11 @@ use std::{
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::{
-    addresses::{DNS_V4, DNS_V6, Families},
+use super::addresses::{DNS_V4, DNS_V6, Families};
+use crate::{
     handover,
+    step::{AtStep as _, Failure, Step},
 };
-use crate::step::{AtStep as _, Failure, Step};
 
 /// Where names are asked, over UDP and TCP.
 pub const DNS_PORT: u16 = 53;

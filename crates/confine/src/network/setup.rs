@@ -8,10 +8,11 @@ use std::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::{
-    addresses, handover,
+    addresses,
     listeners::{self, NetworkSockets},
 };
 use crate::{
+    handover,
     policy::Network,
     step::{AtStep as _, Failure, Step},
     sys,

@@ -97,14 +97,6 @@ impl Ruleset {
         ruleset.allow_ports(policy.tcp.as_ref())
     }
 
-    /// Lets one open file be executed, wherever it is: for a program that need not exist inside.
-    ///
-    /// # Errors
-    /// When the kernel refuses the rule.
-    pub fn allow_program(self, program: BorrowedFd<'_>) -> Result<Self, LandlockError> {
-        self.allow(program, AccessFs::ReadFile | AccessFs::Execute)
-    }
-
     /// Puts the rules into force for the calling thread and whatever it becomes or starts. There
     /// is no way back. Sets `no_new_privs`.
     ///

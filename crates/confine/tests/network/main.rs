@@ -1,7 +1,7 @@
 //! The network of real sandboxes: what a program inside reaches, and how it is reached.
 //!
 //! Launching needs a process with a single thread, which the standard test harness cannot give;
-//! `harness.rs` understands the same command line. The program inside is this binary once more,
+//! `harness.rs` understands the same command line. The program inside is a copy of this process,
 //! as a *puppet* that does what it is told over its standard input. Every case holds with root
 //! and without.
 #![expect(
@@ -20,10 +20,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments == [puppet::ORDER] {
-        puppet::obey();
-        return ExitCode::SUCCESS;
-    }
     let cases = [outward::cases(), inward::cases()].concat();
     harness::run(&arguments, &cases)
 }

@@ -14,9 +14,6 @@ use rustix::net::{
 
 use crate::sandbox::PATIENCE;
 
-/// The argument that makes this binary a puppet.
-pub(crate) const ORDER: &str = "--puppet";
-
 /// What an answer of success begins with.
 pub(crate) const DONE: &str = "done";
 

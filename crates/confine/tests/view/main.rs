@@ -22,11 +22,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [order, path] = arguments.as_slice()
-        && order == sandbox::CONNECT
-    {
-        return sandbox::connect(path);
-    }
     let cases = [
         system::cases(),
         image::cases(),

@@ -1,7 +1,6 @@
 //! A ground to build sandboxes on, and programs in them.
 
 use std::{
-    ffi::CString,
     fs::{self, File},
     io::{PipeReader, Read as _, pipe},
     os::{
@@ -9,10 +8,11 @@ use std::{
         unix::{
             fs::{PermissionsExt as _, chown},
             net::UnixStream,
+            process::CommandExt as _,
         },
     },
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::Command,
 };
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -26,9 +26,8 @@ use zareba_confine::{
 /// Nobody else's, and not one that real sandboxes get.
 const OUTSIDE_WHEN_ROOT: u32 = 2_000_200_001;
 
-/// As its first argument, makes this binary connect to a socket and say what came of it, and
-/// once more when it could make it its own by changing it.
-pub(crate) const CONNECT: &str = "connect";
+/// The number of a program that is to be executed.
+const PROGRAM: i32 = 3;
 
 const CAP: MemoryCap = MemoryCap {
     bytes: 1 << 20,
@@ -189,21 +188,35 @@ pub(crate) fn start(
     program: &Path,
     arguments: &[&str],
 ) -> Result<Running, LaunchError> {
+    let (name, arguments) = arguments.split_first().unwrap();
+    let execute = || {
+        // It need not exist inside.
+        let mut command = Command::new(format!("/proc/self/fd/{PROGRAM}"));
+        command.arg0(name).args(arguments);
+        command.env_clear().env("PATH", "/usr/bin:/bin");
+        println!("{}", command.exec());
+        1
+    };
+    let file = File::open(program).unwrap();
+    start_ours(policy, &execute, vec![(file.into(), PROGRAM)])
+}
+
+/// Goes on in a sandbox.
+pub(crate) fn start_ours(
+    policy: &Policy,
+    run: &dyn Fn() -> i32,
+    mut descriptors: Vec<(OwnedFd, i32)>,
+) -> Result<Running, LaunchError> {
     let (output, said) = pipe().unwrap();
     let (heard, input) = pipe().unwrap();
+    descriptors.push((heard.into(), 0));
+    descriptors.push((said.as_fd().try_clone_to_owned().unwrap(), 1));
+    descriptors.push((said.into(), 2));
     let program = Program {
-        executable: File::open(program).unwrap().into(),
-        arguments: arguments
-            .iter()
-            .map(|argument| CString::new(*argument).unwrap())
-            .collect(),
-        environment: vec![c"PATH=/usr/bin:/bin".to_owned()],
+        shown: "view",
+        run,
         directory: PathBuf::from("/"),
-        descriptors: vec![
-            (heard.into(), 0),
-            (said.as_fd().try_clone_to_owned().unwrap(), 1),
-            (said.into(), 2),
-        ],
+        descriptors,
     };
     let hooks = Hooks {
         birthplace: None,
@@ -225,15 +238,14 @@ pub(crate) fn run(policy: &Policy, script: &str) -> String {
     running.finish()
 }
 
-/// Runs this binary in a sandbox to connect to a socket, and returns what it said.
+/// Connects to a socket in a sandbox and returns what came of it, and once more when it could be
+/// made its own by changing it.
 pub(crate) fn run_connect(policy: &Policy, path: &str) -> String {
-    let own = Path::new("/proc/self/exe");
-    let running = start(policy, own, &["view", CONNECT, path]).unwrap();
+    let running = start_ours(policy, &|| connect(path), Vec::new()).unwrap();
     running.finish()
 }
 
-/// What [`run_connect`] does, inside.
-pub(crate) fn connect(path: &str) -> ExitCode {
+fn connect(path: &str) -> i32 {
     let attempt = || match UnixStream::connect(path) {
         Ok(_) => println!("connected"),
         Err(error) => println!("{:?}", error.kind()),
@@ -243,7 +255,7 @@ pub(crate) fn connect(path: &str) -> ExitCode {
         println!("made our own");
         attempt();
     }
-    ExitCode::SUCCESS
+    0
 }
 
 impl Running {

@@ -28,6 +28,7 @@ use crate::{
     process::ProcessIdentity,
     record::{Record, RecordedLifetime},
     server::{self, Order, Server, Tether, Tie},
+    spawner::Spawner,
 };
 
 /// How long an executor may take until it is ready. Its first shell reads the user's own
@@ -40,6 +41,7 @@ pub(super) struct Launcher {
     pub(super) options: NativeOptions,
     pub(super) local: LocalOptions,
     pub(super) walls: Option<Walls>,
+    pub(super) spawner: Arc<Spawner>,
 }
 
 /// An executor that is ready. Dropping it closes it.
@@ -160,6 +162,7 @@ impl Launcher {
             image: wanted.image,
             tether,
             walls: self.walls.clone(),
+            spawner: &self.spawner,
         })
         .map_err(cannot_start)?;
         if tether == Tether::Free {

@@ -24,10 +24,7 @@ use rustix::{
     },
     process::{WaitId, WaitIdOptions, waitid},
 };
-use zareba_confine::{
-    fork_off,
-    network::{Doorway, receive_descriptors, send_descriptors},
-};
+use zareba_confine::{fork_off, handover, network::Doorway};
 
 /// The socket's name in the sandbox's directory.
 const SOCKET: &str = "d";
@@ -114,7 +111,7 @@ fn answer(visitor: &OwnedFd, doorway: &Doorway) -> io::Result<()> {
         Some([b'c', high, low]) => match doorway.connect(u16::from_be_bytes([*high, *low])) {
             Ok(stream) => {
                 say(visitor, "+")?;
-                send_descriptors(visitor, &[stream.as_fd()])
+                handover::send(visitor, &[stream.as_fd()])
             }
             Err(error) => say(visitor, &format!("-{error}; {}", error.remedy())),
         },
@@ -153,7 +150,7 @@ pub(crate) enum VisitError {
 pub(super) fn connect_inside(directory: &Path, port: u16) -> Result<TcpStream, VisitError> {
     let [high, low] = port.to_be_bytes();
     let (door, _) = ask(directory, &[b'c', high, low])?;
-    let mut received = receive_descriptors(&door)?;
+    let mut received = handover::receive(&door)?;
     let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let stream = received.pop().ok_or_else(gone)?;
     Ok(TcpStream::from(stream))

@@ -24,7 +24,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the control groups of a sandbox are made from.
 pub(super) struct Plan {
-    host: Host,
+    host: &'static Host,
     name: String,
     limits: Limits,
 }
@@ -50,7 +50,7 @@ impl Plan {
             },
         };
         Ok(Self {
-            host: Host::detect()?,
+            host: this_machine()?,
             name: group_name(&supervision.directory).preparing("its control group")?,
             limits,
         })
@@ -58,7 +58,7 @@ impl Plan {
 
     /// Makes as much as the sandbox needs to be born.
     pub(super) fn begin(&self) -> Result<Groups<'_>, SuperviseError> {
-        let begun = Group::begin(&self.host, &self.name, &self.limits, "all");
+        let begun = Group::begin(self.host, &self.name, &self.limits, "all");
         let begun = begun.inspect_err(|_| self.let_go())?;
         Ok(Groups {
             begun,
@@ -68,7 +68,7 @@ impl Plan {
 
     /// Kills what is left in the sandbox's groups, however many there are, and removes them.
     pub(super) fn let_go(&self) {
-        if let Ok(Some(group)) = Group::open(&self.host, &self.name) {
+        if let Ok(Some(group)) = Group::open(self.host, &self.name) {
             end(&group);
         }
     }

@@ -1,18 +1,18 @@
-//! The program that a sandbox runs: ourselves, as its executor.
+//! What a sandbox runs: ourselves, as its executor.
 
 use std::{
-    ffi::{CString, OsString},
-    fs::{self, File},
-    io,
+    ffi::OsString,
+    fs, io,
     os::{
         fd::OwnedFd,
-        unix::{ffi::OsStringExt as _, fs::PermissionsExt as _, net::UnixListener},
+        unix::{fs::PermissionsExt as _, net::UnixListener},
     },
     path::Path,
 };
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use zareba_confine::Program;
+
+use crate::RunCommand;
 
 use super::view::{HOME, STATE, USER, View, WORKSPACE};
 
@@ -25,8 +25,6 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 
 /// What the executor is started with.
 pub(super) struct Invocation<'a> {
-    /// Where it is reached.
-    pub(super) socket: &'a Path,
     /// Whose programs it is among.
     pub(super) view: &'a View,
     /// Its variables, and those of its shells.
@@ -47,23 +45,32 @@ impl KeyPipe {
     }
 }
 
-impl Invocation<'_> {
-    /// Our own program, as the executor inside. It listens under a name outside, and has our own
-    /// standard output to say on it that it is ready.
-    pub(super) fn program(&self) -> io::Result<(Program, KeyPipe)> {
-        let executable = File::open("/proc/self/exe")?;
-        let _ = fs::remove_file(self.socket);
-        let listener = UnixListener::bind(self.socket)?;
-        fs::set_permissions(self.socket, fs::Permissions::from_mode(0o600))?;
+/// The descriptors that an executor has inside.
+pub(super) struct Channels {
+    /// Those that it gets, with their numbers.
+    pub(super) inside: Vec<(OwnedFd, i32)>,
+    pub(super) key: KeyPipe,
+}
+
+impl Channels {
+    /// It listens under a name outside, and has our own standard output to say on it that it is
+    /// ready.
+    pub(super) fn open(socket: &Path) -> io::Result<Self> {
+        let _ = fs::remove_file(socket);
+        let listener = UnixListener::bind(socket)?;
+        fs::set_permissions(socket, fs::Permissions::from_mode(0o600))?;
         let (key, write_key) = pipe_with(PipeFlags::CLOEXEC)?;
-        let program = Program {
-            executable: executable.into(),
-            arguments: c_strings(self.arguments())?,
-            environment: c_strings(self.environment())?,
-            directory: WORKSPACE.into(),
-            descriptors: vec![(listener.into(), LISTEN_FD), (key, KEY_FD)],
-        };
-        Ok((program, KeyPipe(write_key)))
+        Ok(Self {
+            inside: vec![(listener.into(), LISTEN_FD), (key, KEY_FD)],
+            key: KeyPipe(write_key),
+        })
+    }
+}
+
+impl Invocation<'_> {
+    /// Becomes the executor.
+    pub(super) fn run(&self, executor: RunCommand) -> i32 {
+        executor(self.arguments(), self.environment().collect())
     }
 
     fn arguments(&self) -> Vec<OsString> {
@@ -96,22 +103,10 @@ impl Invocation<'_> {
         arguments
     }
 
-    fn environment(&self) -> impl Iterator<Item = OsString> {
+    fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
         [("PATH", SEARCH_PATH), ("HOME", HOME), ("LANG", "C.UTF-8")]
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
             .into_iter()
             .chain(self.environment.iter().cloned())
-            .map(|(mut name, value)| {
-                name.push("=");
-                name.push(value);
-                name
-            })
     }
-}
-
-fn c_strings(strings: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
-    strings
-        .into_iter()
-        .map(|string| Ok(CString::new(string.into_vec())?))
-        .collect()
 }

@@ -1,19 +1,11 @@
 //! Starting a sandbox with our own program in it, and taking every right from it.
 
-use std::{
-    fs::File,
-    io,
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::fs::FileExt as _,
-    },
-    path::PathBuf,
-};
+use std::{fs::File, io, os::unix::fs::FileExt as _, path::PathBuf, sync::OnceLock};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use zareba_confine::{
     Bounds, CompiledFilter, Confined, Hooks, LandlockReport, LaunchError, PathPolicy, Permissions,
-    Policy, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
+    Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
     drop_all_capabilities, launch,
 };
 
@@ -21,7 +13,7 @@ use super::{
     SuperviseError, Supervision,
     disk::DiskLimit,
     groups::Groups,
-    program::{Invocation, KeyPipe},
+    program::{Channels, Invocation, KeyPipe},
     supervise::Preparing as _,
     view::{HOME, View, WORKSPACE, WorkspaceMode},
 };
@@ -52,22 +44,21 @@ impl Start<'_> {
     }
 
     pub(super) fn start(&self) -> Result<Started, SuperviseError> {
-        let (program, key) = Invocation {
-            socket: &self.supervision.socket,
+        let invocation = Invocation {
             view: self.view,
             environment: &self.supervision.environment,
             arguments: &self.supervision.arguments,
-        }
-        .program()
-        .preparing("the executor")?;
+        };
+        let channels = Channels::open(&self.supervision.socket).preparing("the executor")?;
+        let program = Program {
+            shown: "zareba executor",
+            run: &|| invocation.run(self.supervision.executor),
+            directory: WORKSPACE.into(),
+            descriptors: channels.inside,
+        };
         let restriction = Restriction {
             disk: self.supervision.limits.disk,
             paths: self.view,
-            executable: program
-                .executable
-                .as_fd()
-                .try_clone_to_owned()
-                .preparing("our own program")?,
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
@@ -85,26 +76,33 @@ impl Start<'_> {
         Ok(Started {
             landlock: landlock.inspect_err(|_| confined.end())?,
             confined,
-            key,
+            key: channels.key,
         })
     }
 }
 
-fn filter(set_id_files: bool) -> Result<CompiledFilter, LaunchError> {
-    SeccompProfile::builtin(Permissions {
+/// Made once, before this process was copied if it is a copy.
+pub(super) fn filter(set_id_files: bool) -> Result<&'static CompiledFilter, LaunchError> {
+    static FILTERS: [OnceLock<CompiledFilter>; 2] = [OnceLock::new(), OnceLock::new()];
+    let [without, with] = &FILTERS;
+    let made = if set_id_files { with } else { without };
+    if let Some(filter) = made.get() {
+        return Ok(filter);
+    }
+    let filter = SeccompProfile::builtin(Permissions {
         debugging: false,
         user_namespaces: false,
         set_id_files,
     })
-    .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))
+    .map_err(|error| LaunchError::of(Step::Seccomp, error.raw_os_error()))?;
+    Ok(made.get_or_init(|| filter))
 }
 
 /// What is taken from a sandbox last, in its own process.
 struct Restriction<'a> {
     disk: DiskLimit,
     paths: &'a View,
-    executable: OwnedFd,
-    filter: CompiledFilter,
+    filter: &'static CompiledFilter,
     told: Told,
 }
 
@@ -121,7 +119,6 @@ impl Restriction<'_> {
             .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
         // Enforced in full at the ABI of this kernel, or this is an error.
         let report = Ruleset::prepare(&paths(self.paths))
-            .and_then(|rules| rules.allow_program(self.executable.as_fd()))
             .and_then(Ruleset::enforce)
             .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
         self.told

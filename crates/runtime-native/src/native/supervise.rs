@@ -24,6 +24,8 @@ use zareba_confine::{
 use zareba_image::{ImageError, ImageLease, ImageStore};
 use zareba_terminal::{Process, children, descendants};
 
+use crate::RunCommand;
+
 use super::{
     Reachable,
     described::Description,
@@ -86,6 +88,8 @@ pub struct Supervision {
     pub environment: Vec<(OsString, OsString)>,
     /// More arguments for the executor.
     pub arguments: Vec<OsString>,
+    /// How it is begun.
+    pub executor: RunCommand,
     /// Its end means that nobody wants the sandbox any more.
     pub lifeline: Option<OwnedFd>,
 }

@@ -20,4 +20,5 @@ mod native;
 mod network;
 mod paused;
 mod programs;
+mod spawner;
 mod warm;

@@ -1,0 +1,12 @@
+//! `zareba spawner`: where a server's supervisors come from. Not for people.
+
+use clap::Args;
+
+/// Become a supervisor for every order that comes on standard input
+#[derive(Args, Debug)]
+#[command(hide = true)]
+pub(crate) struct SpawnerArguments {
+    /// Characters in whose place copies show their own arguments
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) room: String,
+}
