@@ -25,6 +25,7 @@ use zareba_runtime::{SandboxId, Variables};
 use crate::{
     NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode,
     members::MARK,
+    native::KEPT_LINE,
     process::ServerProcess,
     spawner::{SpawnOrder, Spawner},
 };
@@ -132,6 +133,8 @@ impl Tie {
 #[derive(Debug)]
 pub(crate) struct Readiness {
     output: pipe::Receiver,
+    /// What comes there, in any order.
+    lines: &'static [&'static [u8]],
     complaints: Complaints,
 }
 
@@ -179,6 +182,10 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         };
         Ok(Readiness {
             output: receiver(output)?,
+            lines: match order.walls {
+                Some(_) => &[READY_LINE, KEPT_LINE],
+                None => &[READY_LINE],
+            },
             complaints,
         })
     };
@@ -196,15 +203,18 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
 }
 
 impl Readiness {
-    /// Waits for the line that says so.
+    /// Waits for the lines that say so.
     pub(crate) async fn ready(mut self) -> Result<(), StartServerError> {
-        let mut line = [0; READY_LINE.len()];
-        match self.output.read_exact(&mut line).await {
-            Ok(_) if line == READY_LINE => Ok(()),
-            _ => Err(StartServerError::EndedEarly {
-                output: self.complaints.text().await,
-            }),
+        let mut said = vec![0; self.lines.concat().len()];
+        let heard = self.output.read_exact(&mut said).await.is_ok();
+        let mut said: Vec<&[u8]> = said.split_inclusive(|byte| *byte == b'\n').collect();
+        said.sort_by_key(|line| self.lines.iter().position(|known| known == line));
+        if heard && said == self.lines {
+            return Ok(());
         }
+        Err(StartServerError::EndedEarly {
+            output: self.complaints.text().await,
+        })
     }
 }
 

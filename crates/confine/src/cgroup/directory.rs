@@ -21,6 +21,9 @@ use super::CgroupError;
 /// it looks again until it is empty.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
+/// What most of them are shorter than.
+const READ_BYTES: usize = 4096;
+
 /// One page: what the kernel says about limits at a time, tens of devices included.
 const EXCHANGE_BYTES_MAX: usize = 4096;
 
@@ -106,7 +109,8 @@ impl Directory {
     /// The contents of a control file, without the line end.
     pub(super) fn read(&self, file: &str) -> io::Result<String> {
         let opened = File::from(self.open_file(file, OFlags::RDONLY)?);
-        let mut bytes = Vec::new();
+        // To find out the size, which the kernel does not tell, would take more calls.
+        let mut bytes = Vec::with_capacity(READ_BYTES);
         opened.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
         if bytes.len() as u64 == READ_BYTES_MAX {
             let whole = bytes

@@ -24,6 +24,10 @@ const FILE_MAX_BYTES: u64 = 64 * 1024;
 /// A line of the table of mounts is rarely longer than a page, and a sandbox has a few dozen.
 const MOUNTS_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
+/// What most of these files fit into: the kernel does not tell their size, and to find it out piece
+/// by piece takes a call for each.
+const READ_BYTES: usize = 8 * 1024;
+
 /// A process, held by its directory in `/proc`: never another one with the same number.
 #[derive(Debug)]
 pub struct ProcessDirectory {
@@ -143,7 +147,7 @@ impl ProcessDirectory {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let opened = rustix::fs::openat(&self.directory, file, flags, Mode::empty())
             .map_err(|error| refused(error.into()))?;
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(READ_BYTES);
         let read = File::from(opened)
             .take(limit_bytes + 1)
             .read_to_end(&mut bytes)

@@ -1,7 +1,7 @@
 //! What a supervisor writes down of its sandbox, for whoever pauses, inspects or ends it.
 //!
 //! The file lies in the sandbox's private directory, where nothing inside can reach it, and is
-//! there before the executor does anything.
+//! there before anybody is told that the sandbox is.
 
 use std::{
     io,

@@ -2,7 +2,8 @@
 //!
 //! It makes the sandbox, holds its limits, and ends with it. It parses nothing that comes from
 //! inside: the executor there gets a socket that listens under a name outside, its key through a
-//! pipe, and our own standard output to say on it that it is ready.
+//! pipe, and our own standard output to say on it that it is ready. There the supervisor says that
+//! the sandbox is kept: described for others, and served. Whoever made it waits for both.
 
 use std::{
     ffi::OsString,
@@ -32,6 +33,7 @@ use super::{
     disk::{DiskLimit, DiskWatch},
     doorman::Doorman,
     groups::{self, Groups},
+    lot,
     proxy::Proxy,
     start::{Start, Started},
     view::{self, Resolver, SystemMode, View, WorkspaceMode},
@@ -60,6 +62,9 @@ const SHM_CAP: MemoryCap = MemoryCap {
 /// Where the new root is put together: a directory that everyone can enter and that nothing
 /// inside comes from.
 const STAGE: &str = "/sys";
+
+/// What a supervisor writes to its standard output when all that belongs to the sandbox is there.
+pub(crate) const KEPT_LINE: &[u8] = b"kept\n";
 
 /// What a supervisor is told.
 #[derive(Debug)]
@@ -157,7 +162,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     require_layers(&supervision.directory).preparing("a place for the sandbox's layers")?;
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
-    let identity = choose_identity(&view);
+    let identity = choose_identity(&view)?;
     let seen = look(&supervision, &view, identity)?;
     let policy = Policy {
         hostname: "sandbox".to_owned(),
@@ -268,11 +273,10 @@ fn run(
     let group = made
         .preparing("its control groups")
         .inspect_err(|_| confined.end())?;
-    let attended = attend(supervision, policy, &mut confined, group, &landlock);
-    // Only now does the executor begin.
-    let attended = attended.and_then(|attended| {
+    let attended = check(policy, &confined, group, &landlock).and_then(|checked| {
+        // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
-        Ok(attended)
+        attend(supervision, &mut confined, group, checked)
     });
     let Attended {
         executor,
@@ -291,23 +295,21 @@ fn run(
     Ok(watch.until_the_end())
 }
 
-/// What a sandbox has beside itself.
-struct Attended {
+/// A sandbox that is as strong as it should be.
+struct Checked {
     /// Its executor's number outside, and its descriptor.
     executor: (i32, OwnedFd),
-    doorman: Option<Doorman>,
-    proxy: Option<Proxy>,
+    report: EnforcementReport,
 }
 
-/// Reads back what stands around a sandbox, writes it down, and starts what serves it outside.
-/// The executor still waits for its key: the first process has no other child yet.
-fn attend(
-    supervision: &Supervision,
+/// Reads back what stands around a sandbox. The executor still waits for its key: the first process
+/// has no other child yet.
+fn check(
     policy: &Policy,
-    confined: &mut Confined,
+    confined: &Confined,
     group: &Group,
     landlock: &LandlockReport,
-) -> Result<Attended, SuperviseError> {
+) -> Result<Checked, SuperviseError> {
     let executor = children(confined.pid).first().copied();
     // Not every kernel keeps a list of children.
     let executor = executor
@@ -324,12 +326,33 @@ fn attend(
             control_groups: group.report(),
         },
     )?;
+    Ok(Checked {
+        executor: (executor.as_raw_nonzero().get(), handle),
+        report,
+    })
+}
+
+/// What a sandbox has beside itself.
+struct Attended {
+    executor: (i32, OwnedFd),
+    doorman: Option<Doorman>,
+    proxy: Option<Proxy>,
+}
+
+/// Writes down what was read back, starts what serves the sandbox outside, and tells whoever waits
+/// that it is kept. The executor starts its shell meanwhile.
+fn attend(
+    supervision: &Supervision,
+    confined: &mut Confined,
+    group: &Group,
+    checked: Checked,
+) -> Result<Attended, SuperviseError> {
     let described = Process::read(confined.pid).and_then(|init| {
         let description = Description {
             init: init.id,
             groups: group.directories(),
             disk: supervision.limits.disk,
-            enforcement: serde_json::to_value(&report)?,
+            enforcement: serde_json::to_value(&checked.report)?,
         };
         description.write(&supervision.directory)
     });
@@ -341,17 +364,22 @@ fn attend(
         (Reachable::Listed(rules), Some(sockets)) => Some(Proxy::start(directory, sockets, rules)),
         _ => None,
     };
-    Ok(Attended {
-        executor: (executor.as_raw_nonzero().get(), handle),
+    let attended = Attended {
+        executor: checked.executor,
         doorman: doorman.transpose().preparing("the way in")?,
         proxy: proxy.transpose().preparing("the way out")?,
-    })
+    };
+    // Nobody may wait any more; then the lifeline tells.
+    let _ = rustix::io::write(rustix::stdio::stdout(), KEPT_LINE);
+    Ok(attended)
 }
 
-fn choose_identity(view: &View) -> Identity {
+fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let (uid_outside, gid_outside) = if uid.is_root() {
-        let own = rand::random_range(UIDS_OUTSIDE);
+        let span = u128::from(UIDS_OUTSIDE.end - UIDS_OUTSIDE.start);
+        let drawn = lot::draw().preparing("a user of its own")? % span;
+        let own = UIDS_OUTSIDE.start + u32::try_from(drawn).unwrap_or_default();
         (own, own)
     } else {
         (uid.as_raw(), gid.as_raw())
@@ -360,12 +388,12 @@ fn choose_identity(view: &View) -> Identity {
         View::Machine { .. } => UID_INSIDE,
         View::Image { .. } => UID_IN_IMAGE,
     };
-    Identity {
+    Ok(Identity {
         uid_inside: inside,
         gid_inside: inside,
         uid_outside,
         gid_outside,
-    }
+    })
 }
 
 /// An overlay cannot have its layer on another overlay, which is what containers often run on.

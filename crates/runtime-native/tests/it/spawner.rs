@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs, sync::Arc};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use zareba_protocol::{Action, WriteFile};
 use zareba_runtime::{Runtime, Sandbox};
 use zareba_terminal::Process;
 
@@ -81,6 +82,10 @@ async fn what_is_drawn_by_lot_is_drawn_anew_in_every_copy() {
         let token = output(&**sandbox, "echo $__zareba_token").await;
         assert_eq!(token.len(), 32, "{token}");
         assert!(drawn.insert(token), "{drawn:?}");
+        // The name of the draft is drawn, too.
+        let written = sandbox.run_action(Action::Write(WriteFile::new("drawn", "x")).into());
+        let written = written.await.unwrap().observation;
+        assert_eq!(written.kind_name(), "write", "{written:?}");
         let report = sandbox.inspect().await.unwrap();
         let user = &report["enforcement"]["users"][0]["outside"];
         let is_drawn = rustix::process::geteuid().is_root();

@@ -10,6 +10,7 @@ use std::{
 use zareba_confine::Identity;
 
 use super::{HOME, Resolver, USER};
+use crate::native::lot;
 
 /// A longer list of name servers is not one.
 const RESOLVER_MAX_BYTES: u64 = 64 * 1024;
@@ -26,7 +27,7 @@ pub(super) const COMMON: [(&str, &str); 2] = [
 /// The files that only one sandbox has.
 pub(super) fn own(resolver: Resolver<'_>) -> io::Result<[(&'static str, String); 2]> {
     // The machine's own would name it to whoever is told; two sandboxes are two machines.
-    let number = rand::random::<u128>();
+    let number = lot::draw()?;
     Ok([
         ("resolv.conf", name_servers(resolver)?),
         ("machine-id", format!("{number:032x}\n")),
