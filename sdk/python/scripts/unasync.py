@@ -19,6 +19,7 @@ WORDS = [
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bhttpx\.AsyncHTTPTransport\b", "httpx.HTTPTransport"),
+    (r"\bhttpcore\.AnyIOBackend\b", "httpcore.SyncBackend"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\basync_(?=[a-z])", ""),
     (r"\ba(close|read|iter_bytes)\(", r"\1("),

@@ -50,7 +50,7 @@ class Proxy:
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
 
     def _serve(self, near: socket.socket) -> None:
-        first = _request(near)
+        first = read_request(near)
         if not first:
             return near.close()
         far = socket.create_connection(self._target)
@@ -73,16 +73,22 @@ class Proxy:
         return piece.replace(ours, f"{self._target[0]}:{self._target[1]}".encode())
 
 
-def _request(connection: socket.socket) -> bytes:
+def read_request(connection: socket.socket) -> bytes:
     """A request with its body, as far as that says how long it is."""
-    request = b""
-    while True:
+    request = bytearray()
+    missing: Optional[int] = None
+    while missing is None or missing > 0:
         piece = connection.recv(65536)
+        if not piece:
+            break
         request += piece
-        head, is_whole, body = request.partition(b"\r\n\r\n")
-        length = re.search(rb"(?i)content-length: (\d+)", head)
-        if not piece or (is_whole and len(body) >= int(length.group(1) if length else 0)):
-            return request
+        if missing is not None:
+            missing -= len(piece)
+        elif b"\r\n\r\n" in request:
+            head, _, body = request.partition(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            missing = int(length.group(1) if length else 0) - len(body)
+    return bytes(request)
 
 
 def _pass(source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]) -> None:

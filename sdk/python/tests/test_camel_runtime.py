@@ -326,6 +326,14 @@ class tool_server:
         )
 
     def __enter__(self) -> Tuple[int, str]:
+        try:
+            return self._begun()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _begun(self) -> Tuple[int, str]:
+        """Its port and the token of callers, once it listens."""
         assert self._process.stderr is not None
         told = ""
         for line in self._process.stderr:

@@ -27,7 +27,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.connections.append(self)
 
     def do_POST(self) -> None:
-        self.server.heads.append(dict(self.headers))
+        self.server.heads.append(self.headers)
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/hang":
             self.server.let_go.wait(30)

@@ -226,3 +226,12 @@ def test_the_server_tells_of_itself(client: Client) -> None:
     assert client.status().version
     assert any(each.is_default for each in client.runtimes())
     assert client.limits().sessions > 0
+
+
+def test_what_the_log_keeps_apart_comes_back_whole(sandbox: Sandbox) -> None:
+    text = 'not "$blob" itself\n' * 50_000
+    sandbox.files.write("long", text)
+    arguments = {"path": f"{sandbox.workspace}/long"}
+    assert sandbox.act({"action": "read", "args": arguments})["content"] == text
+    whole = {"command": "head -c 2000000 /dev/zero | tr '\\0' a", "blocking": True, "hidden": True}
+    assert sandbox.act({"action": "run", "args": whole})["content"] == "a" * 2_000_000

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from zareba import _blobs, _calls, _place, _private, _shell_words, errors
+from zareba import _blobs, _calls, _place, _private, _shell_words, errors, models
 from zareba._sse import Message, Parser
 from zareba._tries import TRIES_MAX, BackOff, Tries
 
@@ -78,6 +78,18 @@ def test_every_call_that_changes_something_has_a_key_of_its_own() -> None:
         assert ("idempotency-key" in call.headers) == (method != "GET")
         keys += [call.headers["idempotency-key"]] if method != "GET" else []
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"cwd": "/"}, {"env": {"A": "b"}}, {"typed": True}, {"whole": True}, {"shell": "s"}],
+)
+def test_commands_are_as_their_model_says(asked: Dict[str, Any]) -> None:
+    arguments = _calls.run("true", **asked)["args"]
+    model = models.RunCommand.model_validate(arguments)
+    assert model.blocking and model.is_static == bool("cwd" in asked or "env" in asked)
+    # Nothing that is a default, and nothing that the server does not know.
+    assert model.model_dump(exclude_defaults=True) == arguments
 
 
 def test_refusals_of_proxies_and_later_servers_have_a_class() -> None:

@@ -7,6 +7,8 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
 
 from .errors import InternalError
 
+MARK = b'"$blob"'
+"""What every reference has in it, as the server writes it."""
 PARTS_MAX = 256
 """Parts of one event that are put back; an event has a handful."""
 
@@ -39,6 +41,8 @@ def _find(value: Any) -> Iterator[Tuple[Reference, Callable[[Any], None]]]:
     else:
         return
     for key, part in places:
+        if not isinstance(part, (dict, list)):
+            continue
         reference = _reference(part)
         if reference is None:
             yield from _find(part)

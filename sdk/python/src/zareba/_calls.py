@@ -7,9 +7,10 @@ not, differ in nothing but that.
 from __future__ import annotations
 
 import json
-import uuid
+import os
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
@@ -71,6 +72,8 @@ GRACE = 10.0
 """Seconds beyond an action's own timeout: its answer has to be recorded and sent."""
 ACTION_TIMEOUT = 3600.0
 """Seconds that an action is waited for which names no timeout."""
+_ADDRESSES_MAX = 256
+_JSON = {"content-type": "application/json"}
 
 
 class Repeat(Enum):
@@ -97,7 +100,7 @@ class Call:
     @property
     def target(self) -> str:
         """The path with its parameters."""
-        return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
+        return f"{self.path}?{_encoded(tuple(self.query.items()))}" if self.query else self.path
 
     def asking(self, **query: Any) -> Call:
         """The same with more parameters; those that are `None` are left out."""
@@ -111,8 +114,11 @@ class Call:
 
     def with_json(self, text: bytes) -> Call:
         """The same with a JSON body that is written already."""
-        headers = {**self.headers, "content-type": "application/json"}
-        return replace(self, content=text, headers=headers)
+        return replace(self, content=text, headers={**self.headers, **_JSON})
+
+    def with_bytes(self, content: bytes) -> Call:
+        """The same with a body."""
+        return replace(self, content=content)
 
     def saying(self, name: str, value: Optional[str]) -> Call:
         """The same with one more header, unless it is `None`."""
@@ -131,14 +137,11 @@ class Call:
 
 def call(operation: str, **parts: object) -> Call:
     """A request for an operation, with the parts of its path."""
-    method, path = OPERATIONS[operation]
-    for name, value in parts.items():
-        path = path.replace("{" + name + "}", quote(str(value), safe=""))
-    made = Call(method, path)
+    method, path = _filled(operation, tuple(parts.items()))
     if method == "GET":
-        return made.repeated()
+        return Call(method, path, repeat=Repeat.ALWAYS)
     # So that the server's log tells which requests were meant as one.
-    return made.saying("idempotency-key", f"py-{uuid.uuid4().hex}")
+    return Call(method, path, headers={"idempotency-key": _name()})
 
 
 def create_session(new: models.CreateSession) -> Call:
@@ -151,12 +154,21 @@ def session(operation: str, name: str) -> Call:
     return call(operation, session=name).repeated().within(LONG)
 
 
-def run_action(name: str, action: Mapping[str, Any]) -> Call:
+def run_action(name: str, action: Mapping[str, Any], wait: bool) -> Call:
     """An action under a name: a repeated request gets the first one's answer."""
     timeout = action.get("timeout")
     patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
-    made = call("run_action", session=name).repeated()
-    return made.with_json(_json(action)).within(patience + GRACE)
+    method, path = _filled("run_action", (("session", name),))
+    # In one step, because there is hardly a request that is made more often.
+    return Call(
+        method,
+        path,
+        {"wait": _text(wait)},
+        {"idempotency-key": _name(), **_JSON},
+        _json(action),
+        Repeat.ALWAYS,
+        patience + GRACE,
+    )
 
 
 def observation(name: str, action: int, wait: float) -> Call:
@@ -178,19 +190,18 @@ def run(
     """The action that runs a command, or types text at one that runs."""
     if env:
         text = f"{exports(env)}; {text}"
-    arguments = models.RunCommand(
-        command=text,
-        is_input=typed,
-        blocking=True,
+    # Of `models.RunCommand` what is not its default, without the time that a model takes.
+    arguments: Dict[str, Any] = {"command": text, "blocking": True}
+    if typed:
+        arguments["is_input"] = True
+    if cwd is not None or env:
         # A new shell of its own, so that nothing of this stays in another one.
-        is_static=cwd is not None or bool(env),
-        cwd=cwd,
-        hidden=whole,
-    )
-    action: Dict[str, Any] = {
-        "action": "run",
-        "args": arguments.model_dump(exclude_defaults=True),
-    }
+        arguments["is_static"] = True
+    if cwd is not None:
+        arguments["cwd"] = cwd
+    if whole:
+        arguments["hidden"] = True
+    action: Dict[str, Any] = {"action": "run", "args": arguments}
     if timeout is not None:
         action["timeout"] = timeout
     if shell is not None:
@@ -219,6 +230,25 @@ def edit(path: str, **arguments: Any) -> Dict[str, Any]:
     """The action that changes a text file."""
     made = models.EditFile(path=path, **arguments)
     return {"action": "edit", "args": made.model_dump(exclude_defaults=True)}
+
+
+def _name() -> str:
+    """A name that no other request has."""
+    return f"py-{os.urandom(16).hex()}"
+
+
+@lru_cache(maxsize=_ADDRESSES_MAX)
+def _filled(operation: str, parts: Tuple[Tuple[str, object], ...]) -> Tuple[str, str]:
+    """The method and the path of an operation: most requests go where one has gone before."""
+    method, path = OPERATIONS[operation]
+    for name, value in parts:
+        path = path.replace("{" + name + "}", quote(str(value), safe=""))
+    return method, path
+
+
+@lru_cache(maxsize=_ADDRESSES_MAX)
+def _encoded(query: Tuple[Tuple[str, str], ...]) -> str:
+    return urlencode(query, quote_via=quote)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

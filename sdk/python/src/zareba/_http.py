@@ -6,10 +6,12 @@ import json
 from functools import lru_cache
 from typing import Any, Dict, Type, TypeVar
 
+import httpcore
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from . import errors
+from ._http1 import Answer
 from ._place import Place
 
 VERSION = "0.1.0"
@@ -20,6 +22,22 @@ PIECE_BYTES = 256 * 1024
 """How much of a file is read and sent at a time."""
 _CONNECTIONS_MAX = 200
 _ADDRESSES_MAX = 256
+
+FAILURES = (
+    httpx.HTTPError,
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+)
+"""What goes wrong with a request on its way: the library's, and those of our own connections."""
+_UNCONNECTED = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.PoolTimeout,
+)
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -54,32 +72,38 @@ def within(seconds: float) -> httpx.Timeout:
     return httpx.Timeout(seconds, connect=min(CONNECT_TIMEOUT, seconds), pool=seconds)
 
 
-def failure(place: Place, error: httpx.HTTPError) -> errors.ZarebaError:
-    """The error that an exception of the HTTP library stands for."""
+def failure(place: Place, error: Exception) -> errors.ZarebaError:
+    """The error that an exception of the HTTP libraries stands for."""
     reason = str(error) or type(error).__name__
-    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
+    if isinstance(error, _UNCONNECTED):
         return errors.DisconnectedError(
             f"the server at `{place.url}` cannot be reached: {reason}",
             code="disconnected",
             hint="is it running, and is this the right address?",
         )
-    if isinstance(error, httpx.TimeoutException):
+    # What was not written whole, on connections of our own, has not been acted on.
+    is_written = not isinstance(error, (httpcore.WriteError, httpcore.WriteTimeout))
+    if isinstance(error, (httpx.TimeoutException, httpcore.TimeoutException)):
         return errors.TimedOutError(
             f"the server at `{place.url}` did not answer in time",
             code="timeout",
-            may_have_happened=True,
+            may_have_happened=is_written,
         )
     return errors.DisconnectedError(
         f"the connection to the server at `{place.url}` broke: {reason}",
         code="disconnected",
-        may_have_happened=True,
+        may_have_happened=is_written,
     )
 
 
-def refusal(response: httpx.Response) -> errors.ZarebaError:
-    """The error that an answer which was read whole stands for."""
-    request_id = response.headers.get("x-request-id")
-    return errors.refusal(response.status_code, response.content, request_id)
+def answer(response: httpx.Response) -> Answer:
+    """An answer of the library that was read whole."""
+    return Answer(response.status_code, response.headers, response.content)
+
+
+def refusal(answer: Answer) -> errors.ZarebaError:
+    """The error that an answer stands for which is no success."""
+    return errors.refusal(answer.status, answer.content, answer.headers.get("x-request-id"))
 
 
 def parse(kind: Type[Document], content: bytes) -> Document:
@@ -101,7 +125,8 @@ def checked(kind: Type[Document], value: Any) -> Document:
 def parse_object(content: bytes) -> Dict[str, Any]:
     """An answer as any JSON object."""
     try:
-        value = json.loads(content)
+        # Told to be UTF-8, it is not looked at twice.
+        value = json.loads(content.decode())
     except ValueError as error:
         raise nonsense(str(error)) from error
     if not isinstance(value, dict):

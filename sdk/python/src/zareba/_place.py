@@ -7,14 +7,27 @@ import os
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping, Optional
-from urllib.parse import urlsplit
+from typing import Mapping, NamedTuple, Optional
+from urllib.parse import SplitResult, urlsplit
 
 from .errors import InvalidError
 
 UNIX = "unix:"
 """In front of the path of a socket, where other servers have a URL."""
 _CONNECT_TIMEOUT = 2.0
+
+
+class Address(NamedTuple):
+    """Where to connect to when nothing is on the way, and what to ask for there."""
+
+    name: str
+    """What the server is called in a request."""
+    host: str
+    port: int
+    socket: Optional[str] = None
+    """A path, instead of the host and the port."""
+    prefix: str = ""
+    """What all paths begin with."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +53,19 @@ class Place:
         host = urlsplit(self.base_url).hostname or ""
         return host in ("localhost", "127.0.0.1", "::1")
 
+    @property
+    def address(self) -> Optional[Address]:
+        """Where to connect to, if it can be reached without encryption, a proxy or a password."""
+        parts = urlsplit(self.base_url)
+        if not self.is_local or parts.scheme != "http" or "@" in parts.netloc:
+            return None
+        port = _port(parts)
+        return Address(parts.netloc, parts.hostname or "", port, self.socket, parts.path)
+
 
 def checked(url: str, key: Optional[str]) -> Place:
     """A place that somebody has named."""
-    if not url.startswith((UNIX, "http://", "https://")):
+    if not url.startswith((UNIX, "http://", "https://")) or not _is_sound(url):
         raise InvalidError(
             f"`{url}` is no address of a server",
             code="invalid",
@@ -92,8 +114,19 @@ def _listens(place: Place) -> bool:
                 connection.connect(place.socket)
             return True
         parts = urlsplit(place.base_url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "", port), _CONNECT_TIMEOUT):
+        with socket.create_connection((parts.hostname or "", _port(parts)), _CONNECT_TIMEOUT):
             return True
     except OSError:
+        return False
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _is_sound(url: str) -> bool:
+    """Whether its port, if it has one, is a number."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
         return False

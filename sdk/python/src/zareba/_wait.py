@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import queue
 import socket
 import threading
 import time
@@ -30,6 +31,52 @@ class AsyncLock:
     async def __aexit__(self, *_: object) -> None:
         if self._lock is not None:
             self._lock.release()
+
+
+class Turns:
+    """So many may go on at a time; others wait until one of these is done."""
+
+    def __init__(self, count: int) -> None:
+        # A semaphore would do, but is written in Python and takes several times as long.
+        self._free: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(count):
+            self._free.put(None)
+
+    def take(self, timeout: Optional[float]) -> bool:
+        """Whether it is one's turn within some seconds. Whoever has one gives it back."""
+        try:
+            self._free.get(timeout=timeout)
+        except queue.Empty:
+            return False
+        return True
+
+    def give(self) -> None:
+        """Lets the next one go on."""
+        self._free.put(None)
+
+
+class AsyncTurns:
+    """The same for tasks, in the event loop in which it is first used."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free: Optional[asyncio.Semaphore] = None
+
+    async def take(self, timeout: Optional[float]) -> bool:
+        """Whether it is one's turn within some seconds. Whoever has one gives it back."""
+        if self._free is None:
+            self._free = asyncio.Semaphore(self._count)
+        if not self._free.locked():
+            return await self._free.acquire()
+        try:
+            return await asyncio.wait_for(self._free.acquire(), timeout)
+        except asyncio.TimeoutError:
+            return False
+
+    def give(self) -> None:
+        """Lets the next one go on."""
+        if self._free is not None:
+            self._free.release()
 
 
 def pause(seconds: float) -> None:

@@ -128,10 +128,12 @@ def result_of(
     if observation.get("observation") != "run":
         raise errors.of_observation(_error_id(observation), str(observation.get("content", "")))
     metadata = CommandMetadata.model_validate(observation["extras"]["metadata"])
-    pieces = [*earlier, str(observation.get("content", ""))]
+    output = str(observation.get("content", ""))
+    if earlier:
+        output = "\n".join(piece for piece in [*earlier, output] if piece)
     return Result(
         command=command,
-        output="\n".join(piece for piece in pieces if piece),
+        output=output,
         exit_code=metadata.exit_code,
         duration=duration,
         timed_out=any(limit.kind == "timed_out" for limit in metadata.limits),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 import httpx
 
 from .. import _blobs, _calls, _find, _http, _place, models
 from .._calls import Call
+from .._http1 import Answer
 from .._tries import Tries
 from .._wait import AsyncLock, async_beside, async_pause
 from ..errors import DisconnectedError, ZarebaError
+from .link import AsyncLink, Body
 from .wire import AsyncWire
-
-Body = Callable[[], AsyncIterator[bytes]]
 
 
 class AsyncClient:
@@ -30,7 +30,7 @@ class AsyncClient:
         self._place = _place.checked(url, key) if url else None
         self._is_named = url is not None
         self._is_stale = False
-        self._http: Optional[httpx.AsyncClient] = None
+        self._link: Optional[AsyncLink] = None
         self._opening = AsyncLock()
 
     async def __aenter__(self) -> AsyncClient:
@@ -49,8 +49,7 @@ class AsyncClient:
 
     async def place(self) -> _place.Place:
         """Where the server is, and the key to it; one that is needed first is found now."""
-        _, place = await self._connection()
-        return place
+        return (await self._found()).place
 
     @property
     def address(self) -> str:
@@ -59,9 +58,9 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Closes the connections. Sandboxes go on."""
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
 
     async def health(self) -> models.Health:
         """Whether the server answers at all."""
@@ -82,16 +81,16 @@ class AsyncClient:
 
     async def ask(self, call: Call, kind: Type[_http.Document]) -> _http.Document:
         """Sends a request whose answer is a document of one kind."""
-        response = await self.send(call)
-        return _http.parse(kind, response.content)
+        return _http.parse(kind, (await self.send(call)).content)
 
-    async def send(self, call: Call, body: Optional[Body] = None) -> httpx.Response:
+    async def send(self, call: Call, body: Optional[Body] = None) -> Answer:
         """Sends a request until it is answered, as often as that is harmless."""
-        tries = Tries(call)
+        tries: Optional[Tries] = None
         while True:
             try:
                 return await self._send_once(call, body)
             except ZarebaError as error:
+                tries = tries or Tries(call)
                 error.in_doubt = tries.in_doubt
                 wait = tries.wait_after(error)
                 if wait is None:
@@ -103,95 +102,78 @@ class AsyncClient:
 
         Whoever asked has to close it.
         """
-        http, place = await self._connection()
-        request = _request(place, call, None, _http.within(_http.STREAM_SILENCE_MAX))
+        link = await self._found()
         try:
-            response = await http.send(request, stream=True)
+            response = await link.open(call, _http.STREAM_SILENCE_MAX)
             if not response.is_success:
                 await response.aread()
-                raise _http.refusal(response)
+                raise _http.refusal(_http.answer(response))
             return response
         except httpx.HTTPError as error:
-            raise _http.failure(place, error) from error
+            raise _http.failure(link.place, error) from error
 
     async def upgrade(self, call: Call, asked: Dict[str, str]) -> Tuple[AsyncWire, httpx.Headers]:
         """Sends a request, once, after which its connection is something else than HTTP.
 
         `asked` are the headers that say what. Whoever asked has to close it.
         """
-        http, place = await self._connection()
+        link = await self._found()
         wanted = replace(call, headers={**call.headers, **asked})
-        request = _request(place, wanted, None, _http.within(call.deadline))
         try:
-            response = await http.send(request, stream=True)
+            response = await link.open(wanted, call.deadline)
             if response.status_code == httpx.codes.SWITCHING_PROTOCOLS:
                 return AsyncWire(response), response.headers
             await response.aread()
         except httpx.HTTPError as error:
-            raise _http.failure(place, error) from error
+            raise _http.failure(link.place, error) from error
         if response.is_success:
             raise _http.nonsense("it is no connection of the kind that was asked for")
-        raise _http.refusal(response)
+        raise _http.refusal(_http.answer(response))
 
     async def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
         """Runs an action and returns its observation."""
-        response = await self.send(_calls.run_action(session, action).asking(wait=True))
-        while response.status_code == httpx.codes.ACCEPTED:
+        answer = await self.send(_calls.run_action(session, action, wait=True))
+        while answer.status == httpx.codes.ACCEPTED:
             # The wait got too long for one request.
-            accepted = _http.parse(models.ActionAccepted, response.content)
-            response = await self.send(_calls.observation(session, accepted.action, 60.0))
-        return await self.observation(session, response)
+            accepted = _http.parse(models.ActionAccepted, answer.content)
+            answer = await self.send(_calls.observation(session, accepted.action, 60.0))
+        return await self.observation(session, answer)
 
-    async def observation(self, session: str, response: httpx.Response) -> Dict[str, Any]:
+    async def observation(self, session: str, answer: Answer) -> Dict[str, Any]:
         """The observation in an answer, with all of its parts."""
-        observation: Dict[str, Any] = _http.parse_object(response.content)
-        await self.put_back(session, observation.get("id"), observation)
+        observation: Dict[str, Any] = _http.parse_object(answer.content)
+        if _blobs.MARK in answer.content:
+            await self.put_back(session, observation.get("id"), observation)
         return observation
 
     async def put_back(self, session: str, event: Any, document: Dict[str, Any]) -> None:
         """Puts back the parts of an event that the server keeps apart."""
         for reference, put in _blobs.references(document):
             call = _calls.call("get_blob", session=session, digest=reference.digest)
-            response = await self.send(call.asking(event=event).within(_calls.LONG))
-            put(reference.value(response.content))
+            part = await self.send(call.asking(event=event).within(_calls.LONG))
+            put(reference.value(part.content))
 
-    async def _send_once(self, call: Call, body: Optional[Body]) -> httpx.Response:
-        http, place = await self._connection()
+    async def _send_once(self, call: Call, body: Optional[Body]) -> Answer:
+        link = await self._found()
         try:
-            response = await http.send(_request(place, call, body, _http.within(call.deadline)))
-        except httpx.HTTPError as error:
-            failed = _http.failure(place, error)
+            answer = await link.answer(call, body)
+        except _http.FAILURES as error:
+            failed = _http.failure(link.place, error)
             # A server that was found and not named may be elsewhere by now.
             self._is_stale = isinstance(failed, DisconnectedError) and not self._is_named
             raise failed from error
-        if not response.is_success:
-            raise _http.refusal(response)
-        return response
+        if not answer.is_success:
+            raise _http.refusal(answer)
+        return answer
 
-    async def _connection(self) -> Tuple[httpx.AsyncClient, _place.Place]:
+    async def _found(self) -> AsyncLink:
         async with self._opening:
             if self._place is None or self._is_stale:
                 found = await async_beside(_find.find)
                 if found != self._place:
                     # The old one may be in use, and is closed by whoever uses it last.
-                    self._place, self._http = found, None
+                    self._place, self._link = found, None
                 self._is_stale = False
-            if self._http is None:
-                transport = None
-                if self._place.socket is not None:
-                    transport = httpx.AsyncHTTPTransport(**_http.transport_options(self._place))
-                self._http = httpx.AsyncClient(transport=transport, **_http.options(self._place))
-            return self._http, self._place
-
-
-def _request(
-    place: _place.Place, call: Call, body: Optional[Body], timeout: httpx.Timeout
-) -> httpx.Request:
-    """Made directly: what the library would do for it costs as much again as all the rest."""
-    return httpx.Request(
-        call.method,
-        _http.address(place.base_url, call.target),
-        headers={**_http.headers(place), **call.headers},
-        content=call.content if body is None else body(),
-        extensions={"timeout": timeout.as_dict()},
-    )
+            if self._link is None:
+                self._link = AsyncLink(self._place)
+            return self._link

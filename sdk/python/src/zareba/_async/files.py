@@ -13,7 +13,8 @@ from .. import _archive, _calls, _http, models
 from .._calls import Call
 from .._wait import async_beside
 from ..errors import DisconnectedError, NotFoundError
-from .client import AsyncClient, Body
+from .client import AsyncClient
+from .link import Body
 from .messages import AsyncMessages
 
 _BYTES = "application/octet-stream"
@@ -69,8 +70,7 @@ class AsyncFiles:
         elif if_version is None:
             # Writing the same twice is writing it once.
             call = call.repeated()
-        response = await self._client.send(call, _whole(data))
-        return _http.parse(models.FileStatus, response.content)
+        return await self._client.ask(call.with_bytes(data), models.FileStatus)
 
     async def list(self, path: Optional[str] = None) -> List[models.FileEntry]:
         """What is in a directory, sorted by name; the workspace when none is named."""
@@ -239,13 +239,6 @@ def _quoted(tag: Optional[str]) -> Optional[str]:
 
 def _octal(mode: Optional[int]) -> Optional[str]:
     return None if mode is None else format(mode, "o")
-
-
-def _whole(data: bytes) -> Body:
-    async def pieces() -> AsyncIterator[bytes]:
-        yield data
-
-    return pieces
 
 
 def _of_file(path: Path) -> Body:

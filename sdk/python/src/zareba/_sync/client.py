@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 import httpx
 
 from .. import _blobs, _calls, _find, _http, _place, models
 from .._calls import Call
+from .._http1 import Answer
 from .._tries import Tries
 from .._wait import Lock, beside, pause
 from ..errors import DisconnectedError, ZarebaError
+from .link import Body, Link
 from .wire import Wire
-
-Body = Callable[[], Iterator[bytes]]
 
 
 class Client:
@@ -31,7 +31,7 @@ class Client:
         self._place = _place.checked(url, key) if url else None
         self._is_named = url is not None
         self._is_stale = False
-        self._http: Optional[httpx.Client] = None
+        self._link: Optional[Link] = None
         self._opening = Lock()
 
     def __enter__(self) -> Client:
@@ -50,8 +50,7 @@ class Client:
 
     def place(self) -> _place.Place:
         """Where the server is, and the key to it; one that is needed first is found now."""
-        _, place = self._connection()
-        return place
+        return (self._found()).place
 
     @property
     def address(self) -> str:
@@ -60,9 +59,9 @@ class Client:
 
     def close(self) -> None:
         """Closes the connections. Sandboxes go on."""
-        http, self._http = self._http, None
-        if http is not None:
-            http.close()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
     def health(self) -> models.Health:
         """Whether the server answers at all."""
@@ -83,16 +82,16 @@ class Client:
 
     def ask(self, call: Call, kind: Type[_http.Document]) -> _http.Document:
         """Sends a request whose answer is a document of one kind."""
-        response = self.send(call)
-        return _http.parse(kind, response.content)
+        return _http.parse(kind, (self.send(call)).content)
 
-    def send(self, call: Call, body: Optional[Body] = None) -> httpx.Response:
+    def send(self, call: Call, body: Optional[Body] = None) -> Answer:
         """Sends a request until it is answered, as often as that is harmless."""
-        tries = Tries(call)
+        tries: Optional[Tries] = None
         while True:
             try:
                 return self._send_once(call, body)
             except ZarebaError as error:
+                tries = tries or Tries(call)
                 error.in_doubt = tries.in_doubt
                 wait = tries.wait_after(error)
                 if wait is None:
@@ -104,95 +103,78 @@ class Client:
 
         Whoever asked has to close it.
         """
-        http, place = self._connection()
-        request = _request(place, call, None, _http.within(_http.STREAM_SILENCE_MAX))
+        link = self._found()
         try:
-            response = http.send(request, stream=True)
+            response = link.open(call, _http.STREAM_SILENCE_MAX)
             if not response.is_success:
                 response.read()
-                raise _http.refusal(response)
+                raise _http.refusal(_http.answer(response))
             return response
         except httpx.HTTPError as error:
-            raise _http.failure(place, error) from error
+            raise _http.failure(link.place, error) from error
 
     def upgrade(self, call: Call, asked: Dict[str, str]) -> Tuple[Wire, httpx.Headers]:
         """Sends a request, once, after which its connection is something else than HTTP.
 
         `asked` are the headers that say what. Whoever asked has to close it.
         """
-        http, place = self._connection()
+        link = self._found()
         wanted = replace(call, headers={**call.headers, **asked})
-        request = _request(place, wanted, None, _http.within(call.deadline))
         try:
-            response = http.send(request, stream=True)
+            response = link.open(wanted, call.deadline)
             if response.status_code == httpx.codes.SWITCHING_PROTOCOLS:
                 return Wire(response), response.headers
             response.read()
         except httpx.HTTPError as error:
-            raise _http.failure(place, error) from error
+            raise _http.failure(link.place, error) from error
         if response.is_success:
             raise _http.nonsense("it is no connection of the kind that was asked for")
-        raise _http.refusal(response)
+        raise _http.refusal(_http.answer(response))
 
     def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
         """Runs an action and returns its observation."""
-        response = self.send(_calls.run_action(session, action).asking(wait=True))
-        while response.status_code == httpx.codes.ACCEPTED:
+        answer = self.send(_calls.run_action(session, action, wait=True))
+        while answer.status == httpx.codes.ACCEPTED:
             # The wait got too long for one request.
-            accepted = _http.parse(models.ActionAccepted, response.content)
-            response = self.send(_calls.observation(session, accepted.action, 60.0))
-        return self.observation(session, response)
+            accepted = _http.parse(models.ActionAccepted, answer.content)
+            answer = self.send(_calls.observation(session, accepted.action, 60.0))
+        return self.observation(session, answer)
 
-    def observation(self, session: str, response: httpx.Response) -> Dict[str, Any]:
+    def observation(self, session: str, answer: Answer) -> Dict[str, Any]:
         """The observation in an answer, with all of its parts."""
-        observation: Dict[str, Any] = _http.parse_object(response.content)
-        self.put_back(session, observation.get("id"), observation)
+        observation: Dict[str, Any] = _http.parse_object(answer.content)
+        if _blobs.MARK in answer.content:
+            self.put_back(session, observation.get("id"), observation)
         return observation
 
     def put_back(self, session: str, event: Any, document: Dict[str, Any]) -> None:
         """Puts back the parts of an event that the server keeps apart."""
         for reference, put in _blobs.references(document):
             call = _calls.call("get_blob", session=session, digest=reference.digest)
-            response = self.send(call.asking(event=event).within(_calls.LONG))
-            put(reference.value(response.content))
+            part = self.send(call.asking(event=event).within(_calls.LONG))
+            put(reference.value(part.content))
 
-    def _send_once(self, call: Call, body: Optional[Body]) -> httpx.Response:
-        http, place = self._connection()
+    def _send_once(self, call: Call, body: Optional[Body]) -> Answer:
+        link = self._found()
         try:
-            response = http.send(_request(place, call, body, _http.within(call.deadline)))
-        except httpx.HTTPError as error:
-            failed = _http.failure(place, error)
+            answer = link.answer(call, body)
+        except _http.FAILURES as error:
+            failed = _http.failure(link.place, error)
             # A server that was found and not named may be elsewhere by now.
             self._is_stale = isinstance(failed, DisconnectedError) and not self._is_named
             raise failed from error
-        if not response.is_success:
-            raise _http.refusal(response)
-        return response
+        if not answer.is_success:
+            raise _http.refusal(answer)
+        return answer
 
-    def _connection(self) -> Tuple[httpx.Client, _place.Place]:
+    def _found(self) -> Link:
         with self._opening:
             if self._place is None or self._is_stale:
                 found = beside(_find.find)
                 if found != self._place:
                     # The old one may be in use, and is closed by whoever uses it last.
-                    self._place, self._http = found, None
+                    self._place, self._link = found, None
                 self._is_stale = False
-            if self._http is None:
-                transport = None
-                if self._place.socket is not None:
-                    transport = httpx.HTTPTransport(**_http.transport_options(self._place))
-                self._http = httpx.Client(transport=transport, **_http.options(self._place))
-            return self._http, self._place
-
-
-def _request(
-    place: _place.Place, call: Call, body: Optional[Body], timeout: httpx.Timeout
-) -> httpx.Request:
-    """Made directly: what the library would do for it costs as much again as all the rest."""
-    return httpx.Request(
-        call.method,
-        _http.address(place.base_url, call.target),
-        headers={**_http.headers(place), **call.headers},
-        content=call.content if body is None else body(),
-        extensions={"timeout": timeout.as_dict()},
-    )
+            if self._link is None:
+                self._link = Link(self._place)
+            return self._link

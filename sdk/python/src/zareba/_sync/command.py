@@ -105,7 +105,7 @@ class Command:
     def _begin(self) -> None:
         """Hands the command over, and returns before it has ended."""
         action = _calls.run(self.text, timeout=WATCHED, shell=self._shell)
-        call = _calls.run_action(self._session, action).asking(wait=False)
+        call = _calls.run_action(self._session, action, wait=False)
         accepted = self._client.ask(call, models.ActionAccepted)
         self._asked = accepted.action
 
@@ -120,11 +120,11 @@ class Command:
         """Takes the next observation of the command. Called by whoever holds the lock."""
         if self._asked:
             call = _calls.observation(self._session, self._asked, patience)
-            response = self._client.send(call)
-            if response.status_code == httpx.codes.ACCEPTED:
+            answer = self._client.send(call)
+            if answer.status == httpx.codes.ACCEPTED:
                 return self._remember(_still_waiting(self._asked))
             self._asked = 0
-            return self._remember(self._client.observation(self._session, response))
+            return self._remember(self._client.observation(self._session, answer))
         text = ""
         if self._interrupts:
             self._interrupts, text, patience = 0, INTERRUPT, _INTERRUPTED

@@ -14,7 +14,8 @@ from .. import _archive, _calls, _http, models
 from .._calls import Call
 from .._wait import beside
 from ..errors import DisconnectedError, NotFoundError
-from .client import Body, Client
+from .client import Client
+from .link import Body
 from .messages import Messages
 
 _BYTES = "application/octet-stream"
@@ -70,8 +71,7 @@ class Files:
         elif if_version is None:
             # Writing the same twice is writing it once.
             call = call.repeated()
-        response = self._client.send(call, _whole(data))
-        return _http.parse(models.FileStatus, response.content)
+        return self._client.ask(call.with_bytes(data), models.FileStatus)
 
     def list(self, path: Optional[str] = None) -> List[models.FileEntry]:
         """What is in a directory, sorted by name; the workspace when none is named."""
@@ -240,13 +240,6 @@ def _quoted(tag: Optional[str]) -> Optional[str]:
 
 def _octal(mode: Optional[int]) -> Optional[str]:
     return None if mode is None else format(mode, "o")
-
-
-def _whole(data: bytes) -> Body:
-    def pieces() -> Iterator[bytes]:
-        yield data
-
-    return pieces
 
 
 def _of_file(path: Path) -> Body:

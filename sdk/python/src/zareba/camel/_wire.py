@@ -2,68 +2,52 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
-import threading
-from contextlib import suppress
-from select import POLLIN, poll
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from http import HTTPStatus
+from typing import Any, Dict, List, Optional, Set, Tuple
 from urllib.parse import quote, unquote
 
+import httpcore
+
 from .. import models
+from .._http1 import Answer
+from .._place import Address
+from .._sync.connections import Connections
 from ..errors import DisconnectedError, InternalError, TimedOutError, ToolError, of_tool
 from ..result import ToolResult
 
 _LOOK_TIMEOUT = 5.0
 """Seconds that a server has to say that it is there."""
 _SHOWN_MAX = 2000
-_IDLE_MAX = 64
-"""Connections that are kept for later; more than that are closed after their answer."""
-_BROKEN = (OSError, http.client.HTTPException)
-
-
-class Answer(NamedTuple):
-    """What a server answered."""
-
-    status: int
-    content: bytes
+_UNREACHABLE = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
+_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError)
+_JSON = {"content-type": "application/json"}
 
 
 class Wire:
-    """A server that speaks CAMEL's contract, ours or theirs, on connections that are kept.
-
-    A call of a tool takes less time than most libraries for HTTP do, so this is the plain module of
-    Python, with each request written at once. Any number of threads may ask; each has a connection
-    to itself meanwhile.
-    """
+    """A server that speaks CAMEL's contract, ours or theirs. Any number of threads may ask."""
 
     def __init__(self, host: str, port: int, key: Optional[str]) -> None:
         host, password = _parted(host)
         key = _sendable("key", (key or password or "").strip())
         host = _sendable("host", host)
-        self._address = (host, port)
-        named = f"[{host}]" if ":" in host else host
-        self.url = f"http://{named}:{port}"
-        self._head = f"Host: {named}:{port}\r\nAccept: */*\r\n"
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.url = f"http://{name}"
+        headers = {"accept": "*/*"}
         if key:
-            self._head += f"Authorization: Bearer {key}\r\n"
-        self._lock = threading.Lock()
-        self._idle: List[http.client.HTTPConnection] = []
+            headers["authorization"] = f"Bearer {key}"
+        self._connections = Connections(Address(name, host, port), headers)
 
     def close(self) -> None:
         """Closes the connections. Others are made when something is asked again."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self._connections.close()
 
     def endpoints(self) -> Optional[Set[str]]:
         """The names of its tools; nothing when no such server answers."""
         try:
-            answer = self._exchange(self._connection(_LOOK_TIMEOUT), "GET", "/health", None)
-            told = json.loads(answer.content) if answer.status == http.client.OK else None
-        except (*_BROKEN, ValueError):
+            answer = self._connections.ask("GET", "/health", {}, None, _LOOK_TIMEOUT)
+            told = json.loads(answer.content) if answer.status == HTTPStatus.OK else None
+        except (*_BROKEN, httpcore.TimeoutException, ValueError):
             return None
         names = told.get("endpoints") if isinstance(told, dict) else None
         return {str(each) for each in names} if isinstance(names, list) else None
@@ -80,17 +64,14 @@ class Wire:
         body = {"args": positional, "kwargs": named, "redirect_stdout": redirect_stdout}
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         try:
-            connection = self._connection(timeout)
-        except _BROKEN as error:
+            answer = self._connections.ask("POST", f"/{quote(name)}", _JSON, content, timeout)
+        except _UNREACHABLE as error:
             raise DisconnectedError(
                 f"the tool server at `{self.url}` cannot be reached: {error}",
                 code="disconnected",
                 hint="start it, or call build()",
             ) from error
-        try:
-            answer = self._exchange(connection, "POST", f"/{quote(name)}", content)
-        # One of its own until Python 3.10.
-        except socket.timeout as error:
+        except httpcore.TimeoutException as error:
             raise TimedOutError(
                 f"the tool `{name}` has not answered within {timeout} seconds",
                 code="timeout",
@@ -103,64 +84,9 @@ class Wire:
                 hint="look whether the call has happened before you repeat it",
                 may_have_happened=True,
             ) from error
-        if answer.status != http.client.OK:
+        if answer.status != HTTPStatus.OK:
             raise _failure(name, answer)
         return _result(name, answer)
-
-    def _exchange(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        target: str,
-        body: Optional[bytes],
-    ) -> Answer:
-        head = f"{method} {target} HTTP/1.1\r\n{self._head}"
-        if body is not None:
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        is_kept = False
-        try:
-            connection.sock.sendall(f"{head}\r\n".encode("latin-1") + (body or b""))
-            with http.client.HTTPResponse(connection.sock, method=method) as response:
-                response.begin()
-                answer = Answer(response.status, response.read())
-                is_kept = not response.will_close
-        finally:
-            if is_kept:
-                self._keep(connection)
-            else:
-                connection.close()
-        return answer
-
-    def _connection(self, timeout: Optional[float]) -> http.client.HTTPConnection:
-        """One that was kept and is still open, or a new one."""
-        while True:
-            with self._lock:
-                kept = self._idle.pop() if self._idle else None
-            if kept is None:
-                break
-            if not _has_ended(kept):
-                kept.sock.settimeout(timeout)
-                return kept
-            kept.close()
-        connection = http.client.HTTPConnection(*self._address, timeout=timeout)
-        connection.connect()
-        return connection
-
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            if len(self._idle) < _IDLE_MAX:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-
-def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed it: nothing else can come where nothing was asked."""
-    looked = poll()
-    with suppress(OSError, ValueError):
-        looked.register(connection.sock, POLLIN)
-        return bool(looked.poll(0))
-    return True
 
 
 def _sendable(what: str, text: str) -> str:
@@ -186,7 +112,7 @@ def _result(name: str, answer: Answer) -> ToolResult:
 
 
 def _failure(name: str, answer: Answer) -> ToolError:
-    kind = "not_found" if answer.status == http.client.NOT_FOUND else "error"
+    kind = "not_found" if answer.status == HTTPStatus.NOT_FOUND else "error"
     message = answer.content.decode(errors="replace")[:_SHOWN_MAX]
     failure = models.ToolFailure.model_validate(
         {"type": kind, "class": "internal", "message": message}
