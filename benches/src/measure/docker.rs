@@ -62,6 +62,14 @@ impl Engine {
         Ok(Self { address, image })
     }
 
+    /// The same with an image that has bash.
+    fn with_bash(&self, setting: &Setting) -> Result<Self, String> {
+        Ok(Self {
+            address: self.address.clone(),
+            image: DockerImage::with_bash(&setting.program.scratch)?,
+        })
+    }
+
     fn sandboxes(
         &self,
         setting: &Setting,

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context, ensure};
@@ -18,13 +18,30 @@ pub(crate) struct DockerImage {
     name: String,
 }
 
+/// What is in an image beside busybox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// This machine's, which is then the shell that is found.
+    Bash,
+}
+
 impl DockerImage {
     /// Makes the image, or says why there is none.
     pub(crate) fn make(scratch: &Path) -> Result<Self, String> {
+        Self::with(Beside::Nothing, scratch)
+    }
+
+    /// Makes one that has this machine's bash as well.
+    pub(crate) fn with_bash(scratch: &Path) -> Result<Self, String> {
+        Self::with(Beside::Bash, scratch)
+    }
+
+    fn with(beside: Beside, scratch: &Path) -> Result<Self, String> {
         let mut version = Command::new("docker");
         version.args(["version", "--format", "{{.Server.Version}}"]);
         succeed(&mut version).map_err(|_| NO_ENGINE.to_owned())?;
-        import(scratch).map_err(|error| format!("no image to run: {error:#}"))
+        import(scratch, beside).map_err(|error| format!("no image to run: {error:#}"))
     }
 
     /// What the Engine calls it.
@@ -48,7 +65,7 @@ impl Drop for DockerImage {
     }
 }
 
-fn import(scratch: &Path) -> anyhow::Result<DockerImage> {
+fn import(scratch: &Path, beside: Beside) -> anyhow::Result<DockerImage> {
     let busybox = find("busybox").context("install busybox (Debian: busybox-static)")?;
     let place = tempfile::tempdir_in(scratch)?;
     let (root, archive) = (place.path().join("image"), place.path().join("image.tar"));
@@ -58,10 +75,18 @@ fn import(scratch: &Path) -> anyhow::Result<DockerImage> {
     for program in ["echo", "sh", "true"] {
         symlink("busybox", programs.join(program))?;
     }
+    if beside == Beside::Bash {
+        add_bash(&root)?;
+    }
     let mut pack = Command::new("tar");
     pack.arg("--create").arg("--file").arg(&archive);
     succeed(pack.arg("--directory").arg(&root).arg("."))?;
-    let name = format!("zareba-bench:{}", std::process::id());
+    let tag = if beside == Beside::Bash {
+        "bash"
+    } else {
+        "busybox"
+    };
+    let name = format!("zareba-bench:{tag}-{}", std::process::id());
     succeed(
         Command::new("docker")
             .arg("import")
@@ -73,6 +98,22 @@ fn import(scratch: &Path) -> anyhow::Result<DockerImage> {
     Ok(image)
 }
 
+/// Copies bash to where shells are looked for, and its libraries to where it finds them.
+fn add_bash(root: &Path) -> anyhow::Result<()> {
+    let bash = find("bash").context("install bash")?;
+    let listed = succeed(Command::new("ldd").arg(&bash))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let libraries = listed.split_whitespace().filter_map(|word| {
+        let path = word.strip_prefix('/')?;
+        Some((PathBuf::from(word), root.join(path)))
+    });
+    for (from, to) in libraries.chain([(bash, root.join("bin/bash"))]) {
+        fs::create_dir_all(to.parent().context("a library has no directory")?)?;
+        fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    Ok(())
+}
+
 fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -80,7 +121,7 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
+fn succeed(command: &mut Command) -> anyhow::Result<Output> {
     let name = command.get_program().display().to_string();
     let output = command
         .stdin(Stdio::null())
@@ -92,5 +133,5 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
         "{name} failed: {}",
         said.lines().next_back().unwrap_or("it said nothing")
     );
-    Ok(())
+    Ok(output)
 }

@@ -21,6 +21,7 @@ use crate::{
 const RUNS: usize = 1000;
 const RUNS_OF_ENGINE: usize = 40;
 const WHAT: &str = "`true` in a container";
+const WHAT_BASH: &str = "`true` in a container with bash, p50";
 const PEER: &str = "Engine's exec";
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
@@ -48,12 +49,32 @@ fn measure_with(engine: &Engine, setting: &Setting) -> anyhow::Result<Vec<Row>> 
     let row = |what: String, value| {
         Row::new(what, Quantity::time(value)).beside(PEER, Quantity::time(theirs.p50()))
     };
-    let goal = Goal::AtMost(Quantity::milliseconds(1.0));
     Ok(vec![
-        row(format!("{WHAT}, p50"), ours.p50()).goal(goal),
+        row(format!("{WHAT}, p50"), ours.p50()).goal(goal()),
         row(format!("{WHAT}, p99"), ours.p99()),
         row(format!("{WHAT}, p50, in turns with it"), in_turns.p50()),
+        measure_bash(engine, setting)?,
     ])
+}
+
+fn goal() -> Goal {
+    Goal::AtMost(Quantity::milliseconds(1.0))
+}
+
+/// The same where the image has bash, which is driven in another way.
+fn measure_bash(engine: &Engine, setting: &Setting) -> anyhow::Result<Row> {
+    let engine = match engine.with_bash(setting) {
+        Ok(engine) => engine,
+        Err(why) => return Ok(Row::absent(WHAT_BASH, why)),
+    };
+    let sandboxes = engine.sandboxes(setting, 0)?;
+    let mut shell = Shell {
+        sandbox: sandboxes.create_and_ask()?,
+        sandboxes: &sandboxes,
+    };
+    let [ours] = side_by_side([&mut shell], setting.effort.plan(RUNS))?;
+    sandboxes.close(&*shell.sandbox)?;
+    Ok(Row::new(WHAT_BASH, Quantity::time(ours.p50())).goal(goal()))
 }
 
 /// A shell that is there already.

@@ -33,8 +33,8 @@ pub(super) struct ChannelNumbers {
 pub(super) enum Arming {
     /// The trigger is typed, and that is all.
     Typed,
-    /// The shell waits at every prompt for a line on the command pipe, so that the trigger can
-    /// be typed first, and reports `begun` when it has read it.
+    /// The shell waits before every prompt for a line on the command pipe, so that the trigger
+    /// can be typed first, and reports `begun` when it has read it.
     HandShake,
 }
 
@@ -63,9 +63,7 @@ pub(super) trait Dialect: Send + Sync + std::fmt::Debug {
     fn trigger(&self) -> &'static [u8];
 
     /// The body file for a command.
-    fn body(&self, id: u64, command: &str) -> Vec<u8> {
-        format!("{id}\n{command}").into_bytes()
-    }
+    fn body(&self, id: u64, command: &str) -> Vec<u8>;
 
     /// What an agent should know of this shell, when it can do less than bash.
     fn shortcomings(&self) -> Option<&'static str>;
@@ -226,6 +224,13 @@ impl Dialect for PosixShell {
           { __zareba_done $?; } 2>/dev/null\n"
     }
 
+    fn body(&self, id: u64, command: &str) -> Vec<u8> {
+        let mut body = format!("__zareba_number={id} __zareba_body=").into_bytes();
+        quote(command.as_bytes(), &mut body);
+        body.push(b'\n');
+        body
+    }
+
     fn shortcomings(&self) -> Option<&'static str> {
         Some(
             "no bash was found, so commands run in a POSIX sh: no arrays, no [[ ]], no brace expansion",
@@ -262,6 +267,10 @@ impl Dialect for PowerShell {
         b". (__zareba_begin); __zareba_done $?\n"
     }
 
+    fn body(&self, id: u64, command: &str) -> Vec<u8> {
+        format!("{id}\n{command}").into_bytes()
+    }
+
     fn shortcomings(&self) -> Option<&'static str> {
         Some("commands run in PowerShell")
     }
@@ -271,14 +280,19 @@ fn fill_in(template: &str, token: &str, directory: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
     let (before, after) = template.split_once("@DIRECTORY@").unwrap_or((template, ""));
     let mut text = before.replace("@TOKEN@", token).into_bytes();
+    quote(directory.as_os_str().as_bytes(), &mut text);
+    text.extend_from_slice(after.as_bytes());
+    text
+}
+
+/// Adds `word` as POSIX shells read it back unchanged.
+fn quote(word: &[u8], text: &mut Vec<u8>) {
     text.push(b'\'');
-    for &byte in directory.as_os_str().as_bytes() {
+    for &byte in word {
         match byte {
             b'\'' => text.extend_from_slice(br"'\''"),
             other => text.push(other),
         }
     }
     text.push(b'\'');
-    text.extend_from_slice(after.as_bytes());
-    text
 }

@@ -50,6 +50,14 @@ async fn check(place: &Place) {
         ("echo héllo 世界 🎉", "héllo 世界 🎉", 0),
         ("set -x; true", "", 0),
         ("set +x", "", 0),
+        ("set -v", "", 0),
+        ("echo verbose", "verbose", 0),
+        ("set +v", "", 0),
+        (
+            "printf '%s|' 'a\n\nb' \"'\" '$x' '`' '\\'; echo\n\n",
+            "a\n\nb|'|$x|`|\\|",
+            0,
+        ),
         ("env | grep -c -i '^_*zareba'", "0", 1),
     ];
     for (command, content, code) in steps {
@@ -66,7 +74,23 @@ async fn check(place: &Place) {
         place.run("cd /usr").await,
         place.ended_in(Path::new("/usr"), "cd /usr", "", 0)
     );
+    check_signals(place).await;
     check_keys_and_ends(place).await;
+}
+
+/// A shell that waits for a command survives a signal for which it has a trap, or none.
+async fn check_signals(place: &Place) {
+    for (signal, trap) in [("USR1", "trap 'echo caught' USR1; "), ("INT", "")] {
+        let mut stream = place.stream().await;
+        let later = format!("{trap}(sleep 0.05; kill -{signal} $$; echo sent) &");
+        assert_eq!(exit_code(&place.run(&later).await), 0);
+        stream.until("sent").await;
+        let observation = place.run("wait; echo alive").await;
+        assert!(observation.content.ends_with("alive"), "{observation:?}");
+        assert!(!metadata(&observation).shell_restarted, "{observation:?}");
+        // The shell tells of its job behind this one at the latest.
+        place.run("true").await;
+    }
 }
 
 async fn check_keys_and_ends(place: &Place) {
@@ -84,8 +108,8 @@ async fn check_keys_and_ends(place: &Place) {
         place.text(&format!("x={big}; echo ${{#x}}")).await,
         "1048576"
     );
-    // A shell with stopped jobs would hesitate to go.
-    place.run("kill -9 %1; wait").await;
+    // A shell with stopped jobs would hesitate to go, and `wait` does not wait for those.
+    place.run("kill -9 %1; fg").await;
     let ended = place.run("exit 6").await;
     assert_eq!(
         (exit_code(&ended), metadata(&ended).shell_restarted),
