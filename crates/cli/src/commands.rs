@@ -145,7 +145,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
-        Command::Spawner(SpawnerArguments { room: _ }) => spawner::perform(),
+        Command::Spawner(SpawnerArguments { .. }) => spawner::perform(),
         Command::Egress(arguments) => egress::perform(&arguments),
         Command::Dial(arguments) => dial::perform(&arguments),
     };

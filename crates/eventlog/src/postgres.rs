@@ -23,7 +23,7 @@ use crate::{
     page,
     store::{BoxFuture, Head, Rows, integer},
     verify::{self, LostBlob},
-    writer::{Imported, Shared, Writer, conduct},
+    writer::{Conductor, Imported, Shared, Writer, conduct},
 };
 use link::{Address, Values, unread};
 use readers::Readers;
@@ -45,7 +45,8 @@ impl Postgres {
         let backend = write::Connected::open(address.clone(), options).await?;
         let shared = Shared::new();
         let (writer, queue) = Writer::new();
-        tokio::spawn(conduct(backend, queue, Arc::clone(&shared), None));
+        let post = Conductor::begin(backend, Arc::clone(&shared), None);
+        tokio::spawn(conduct(post, queue));
         let listener = tokio::spawn(listen::listen(address.clone(), Arc::clone(&shared)));
         let mut store = Self {
             writer,

@@ -1,6 +1,7 @@
-//! The log in one SQLite file: one thread writes, a few connections read.
+//! The log in one SQLite file: one connection writes, a few read.
 
 mod check;
+mod journal;
 mod open;
 mod read;
 mod readers;
@@ -19,13 +20,13 @@ use tokio::sync::watch;
 use zareba_protocol::SessionId;
 
 use crate::{
-    Appended, Digest, Document, DocumentName, Entry, Expected, Health, IdempotencyKey, LogError,
-    Options, Patience, Record, Recovery, Selection, Store, Usage,
+    Appended, Digest, Document, DocumentName, Durability, Entry, Expected, Health, IdempotencyKey,
+    LogError, Options, Patience, Record, Recovery, Selection, Store, Usage,
     chain::Row,
     page,
     store::{BoxFuture, Head, Rows},
     verify::LostBlob,
-    writer::{Imported, Shared, Writer, conduct},
+    writer::{Conductor, Imported, Shared, Shortcut, Writer, conduct},
 };
 use readers::{Alone, Readers};
 use side::{Opened, Side};
@@ -69,11 +70,17 @@ impl Sqlite {
             .enable_time()
             .build()
             .map_err(|error| open::error(path, error))?;
-        let conducted = Arc::clone(&shared);
+        let post = Conductor::begin(side, Arc::clone(&shared), unopened);
+        let shortcut: Arc<dyn Shortcut> = post.clone();
         std::thread::Builder::new()
             .name("event-log".to_owned())
-            .spawn(move || runtime.block_on(conduct(side, queue, conducted, unopened)))
+            .spawn(move || runtime.block_on(conduct(post, queue)))
             .map_err(|error| open::error(path, error))?;
+        let writer = match options.durability {
+            Durability::Process => writer.with_shortcut(shortcut),
+            // To wait for the disk is for a thread that nobody else needs.
+            Durability::Disk => writer,
+        };
         Ok(Self {
             writer: Some(writer),
             readers: Readers::new(path.to_owned(), alone),

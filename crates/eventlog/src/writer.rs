@@ -1,5 +1,5 @@
-//! The one way into a database: a bounded queue, and a loop that writes all that waits in it as
-//! one transaction.
+//! The way into a database: a bounded queue, and a loop that writes all that waits in it as one
+//! transaction; around it (`shortcut`), for an entry that is alone.
 //!
 //! Both stores share it. A [`Backend`] writes a group or says how it failed; what becomes of the
 //! entries then (who waits, who is sent away, when it is tried again) is decided here, once.
@@ -7,6 +7,7 @@
 mod backlog;
 mod conduct;
 mod group;
+mod shortcut;
 mod trouble;
 mod ways;
 
@@ -24,7 +25,8 @@ use crate::{
     payload::{Blob, Folded},
 };
 
-pub(crate) use conduct::conduct;
+pub(crate) use conduct::{Conductor, conduct};
+pub(crate) use shortcut::{Prompt, Shortcut};
 
 /// The room in the queue is counted in pieces of this size, at least one for each task.
 const ROOM_UNIT: usize = 4 * 1024;
@@ -131,6 +133,9 @@ pub(crate) trait Backend: Send {
     /// Does a piece of what can wait, and says whether there is more of it.
     fn tidy(&mut self) -> impl Future<Output = bool> + Send;
 
+    /// Does what is due after something was written and must not wait for a quiet time.
+    fn keep_up(&mut self) {}
+
     /// Ends in order.
     fn close(&mut self) -> impl Future<Output = Result<(), LogError>> + Send;
 }
@@ -147,12 +152,18 @@ pub(crate) struct Shared {
 pub(crate) struct Writer {
     queue: mpsc::UnboundedSender<Message>,
     room: Arc<Semaphore>,
+    /// The way around the queue, for a database that has one.
+    shortcut: Option<Arc<dyn Shortcut>>,
 }
 
 /// What the queue carries.
 #[derive(Debug)]
 pub(crate) enum Message {
     Task(Task),
+    /// What could not be written on the way around the queue.
+    Failed(Task, Failure),
+    /// Something was written on that way, and the database has to be kept up.
+    KeepUp,
     Close(oneshot::Sender<Result<(), LogError>>),
 }
 
@@ -170,7 +181,19 @@ impl Writer {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Message>) {
         let (queue, receiver) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(ROOM_UNITS));
-        (Self { queue, room }, receiver)
+        let shortcut = None;
+        let writer = Self {
+            queue,
+            room,
+            shortcut,
+        };
+        (writer, receiver)
+    }
+
+    /// Has what is small written at once while nothing else is being written.
+    pub(crate) fn with_shortcut(self, shortcut: Arc<dyn Shortcut>) -> Self {
+        let shortcut = Some(shortcut);
+        Self { shortcut, ..self }
     }
 
     /// Has something written. Dropped before it is in the queue, nothing happens; after that it
@@ -187,8 +210,23 @@ impl Writer {
             answer: Some(answer),
             _room: Some(room.map_err(|_| LogError::Closed)?),
         };
-        (self.queue.send(Message::Task(task))).map_err(|_| LogError::Closed)?;
+        if let Some(message) = self.try_now(task, units) {
+            // With the queue gone, the task goes, and its outcome tells.
+            let _ = self.queue.send(message);
+        }
         outcome.await.map_err(|_| LogError::Closed)?
+    }
+
+    /// Has a task of so many units done now if it need not wait for others, and returns what is
+    /// left to be sent.
+    fn try_now(&self, task: Task, units: u32) -> Option<Message> {
+        match &self.shortcut {
+            // All room but its own is free: nothing is in the queue, or taken out and not done.
+            Some(shortcut) if self.room.available_permits() + units as usize == ROOM_UNITS => {
+                shortcut.take(task)
+            }
+            _ => Some(Message::Task(task)),
+        }
     }
 
     /// Writes what waits, and ends the loop.

@@ -58,10 +58,10 @@ impl LocalRuntime {
         walls: Option<Walls>,
     ) -> Self {
         let launcher = Arc::new(Launcher {
+            spawner: Arc::new(Spawner::new(&options.state_dir)),
             options,
             local,
             walls,
-            spawner: Arc::new(Spawner::new()),
         });
         Self {
             warm: WarmPool::new(&launcher),

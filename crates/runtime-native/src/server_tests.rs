@@ -32,7 +32,7 @@ fn order<'a>(
     options: &'a NativeOptions,
     variables: &'a Variables,
 ) -> Order<'a> {
-    static SPAWNER: LazyLock<Spawner> = LazyLock::new(Spawner::new);
+    static SPAWNER: LazyLock<Spawner> = LazyLock::new(|| Spawner::new(Path::new("/nowhere")));
     static SANDBOX: LazyLock<SandboxId> = LazyLock::new(|| SandboxId::new("local-1").unwrap());
     Order {
         program,

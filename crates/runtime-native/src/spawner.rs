@@ -15,7 +15,7 @@ use std::{
         fd::{BorrowedFd, OwnedFd},
         unix::process::CommandExt as _,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -37,6 +37,8 @@ const ROOM: usize = 200;
 /// Starts supervisors, from the third on by copying.
 #[derive(Debug)]
 pub(crate) struct Spawner {
+    /// Whose sandboxes they are, for people who look at processes.
+    state_dir: PathBuf,
     state: Mutex<State>,
 }
 
@@ -55,8 +57,9 @@ struct Running {
 }
 
 impl Spawner {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
+            state_dir: state_dir.to_owned(),
             state: Mutex::new(State::Unused),
         }
     }
@@ -81,7 +84,7 @@ impl Spawner {
                 None
             }
             State::UsedOnce => {
-                match Running::start(program) {
+                match Running::start(program, &self.state_dir) {
                     Ok(running) => *state = State::Running(running),
                     Err(error) => tracing::warn!(%error, "cannot start a spawner of sandboxes"),
                 }
@@ -102,11 +105,13 @@ impl Spawner {
 }
 
 impl Running {
-    fn start(program: &Path) -> io::Result<Self> {
+    fn start(program: &Path, state_dir: &Path) -> io::Result<Self> {
         let (channel, theirs) = handover::pair()?;
         sockopt::set_socket_timeout(&channel, sockopt::Timeout::Recv, Some(ANSWER_MAX))?;
         let process = Command::new(program)
-            .args(["spawner", "--room", &".".repeat(ROOM)])
+            .args(["spawner", "--for"])
+            .arg(state_dir)
+            .args(["--room", &".".repeat(ROOM)])
             .env_clear()
             .stdin(theirs)
             .stdout(Stdio::null())

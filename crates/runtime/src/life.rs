@@ -1,16 +1,17 @@
 //! The life of a sandbox: what its handle wishes, what its task does about it.
 //!
-//! The handle ([`Life`]) never ends anything itself. It wishes, or it is dropped, and the task
+//! The handle ([`Life`]) never ends a sandbox itself. It wishes, or it is dropped, and the task
 //! ([`Keeper`]) that owns processes and directories ends them. So closing twice is nothing
 //! special, dropping does not block, and a future that is dropped half-way takes nothing down
 //! with it.
 
+mod inside;
+
 use std::{future::Future, sync::Arc};
 
-use tokio::{
-    sync::{OwnedRwLockReadGuard, RwLock, watch},
-    task::JoinHandle,
-};
+use tokio::sync::watch;
+
+use inside::Inside;
 
 /// What a handle wants of its sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +39,14 @@ pub struct Life {
     wish: watch::Sender<Wish>,
     /// Reaches its end when the task has.
     gone: watch::Receiver<()>,
-    gate: Arc<RwLock<()>>,
+    inside: Arc<Inside>,
 }
 
 /// The task's side.
 #[derive(Debug)]
 pub struct Keeper {
     wish: watch::Receiver<Wish>,
-    gate: Arc<RwLock<()>>,
+    inside: Arc<Inside>,
     /// Dropped last.
     _alive: watch::Sender<()>,
 }
@@ -58,15 +59,15 @@ pub struct Closed;
 pub fn begin() -> (Life, Keeper) {
     let (wish, wishes) = watch::channel(Wish::Run);
     let (alive, gone) = watch::channel(());
-    let gate = Arc::default();
+    let inside = Arc::default();
     let life = Life {
         wish,
         gone,
-        gate: Arc::clone(&gate),
+        inside: Arc::clone(&inside),
     };
     let keeper = Keeper {
         wish: wishes,
-        gate,
+        inside,
         _alive: alive,
     };
     (life, keeper)
@@ -87,13 +88,13 @@ impl Life {
     /// Ends the sandbox and returns when nothing of it is left.
     pub async fn close(&self) {
         self.wish.send_replace(Wish::Close);
+        self.inside.empty();
         let mut gone = self.gone.clone();
         while gone.changed().await.is_ok() {}
     }
 
-    /// Does work inside the sandbox, in a task of its own: whoever closes waits for the work to
-    /// have been stopped, and cannot wait for a caller who does not poll. Dropping the future
-    /// stops the work.
+    /// Does work inside the sandbox, in the task of whoever waits for it. Closing stops it also
+    /// while nobody polls it, and so does dropping the future.
     ///
     /// # Errors
     /// When the sandbox is closed, or is while the work is under way.
@@ -102,25 +103,7 @@ impl Life {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let pass = self.enter()?;
-        let mut wish = self.wish.subscribe();
-        let task = StopOnDrop(tokio::spawn(async move {
-            let _pass = pass;
-            tokio::select! {
-                biased;
-                _ = wish.wait_for(|wish| *wish == Wish::Close) => Err(Closed),
-                result = work => Ok(result),
-            }
-        }));
-        task.result().await
-    }
-
-    fn enter(&self) -> Result<OwnedRwLockReadGuard<()>, Closed> {
-        if *self.wish.borrow() == Wish::Close {
-            return Err(Closed);
-        }
-        // Refused only when the task waits for everybody to be out.
-        Arc::clone(&self.gate).try_read_owned().map_err(|_| Closed)
+        self.inside.enter(work)?.await
     }
 }
 
@@ -139,31 +122,9 @@ impl Keeper {
         Farewell::Close
     }
 
-    /// Waits until no work is under way inside; none begins any more. To be called when the
-    /// sandbox is being closed, which stops all work.
+    /// Stops all work that is under way inside; none begins any more.
     pub async fn emptied(&self) {
-        drop(self.gate.write().await);
-    }
-}
-
-struct StopOnDrop<T>(JoinHandle<Result<T, Closed>>);
-
-impl<T> StopOnDrop<T> {
-    async fn result(mut self) -> Result<T, Closed> {
-        match (&mut self.0).await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // Stopped with the whole async runtime.
-                Err(_) => Err(Closed),
-            },
-        }
-    }
-}
-
-impl<T> Drop for StopOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
+        self.inside.empty();
     }
 }
 
@@ -211,5 +172,27 @@ mod tests {
         life.close().await;
         assert_eq!(task.await.unwrap(), Farewell::Close);
         assert_eq!(work.await, Err(Closed));
+    }
+
+    #[tokio::test]
+    async fn work_that_ended_or_was_dropped_leaves_nothing() {
+        let (life, _keeper) = begin();
+        let held = Arc::new(());
+        let work = Arc::clone(&held);
+        assert_eq!(life.run(async move { drop(work) }).await, Ok(()));
+        let work = Arc::clone(&held);
+        let mut dropped = Box::pin(life.run(async move {
+            std::future::pending::<()>().await;
+            drop(work);
+        }));
+        assert!(poll_once(dropped.as_mut()).is_pending());
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(dropped);
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(format!("{life:?}").contains("under_way: 0"), "{life:?}");
+    }
+
+    fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
+        future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
     }
 }

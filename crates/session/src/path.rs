@@ -4,7 +4,7 @@
 //! Whatever happens on it, behind the record of an action there is one way out, and that
 //! is an observation.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::poll_fn, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -247,12 +247,14 @@ impl Conductor {
         let run = async {
             let (sandbox, gate) = self.awake().await?;
             let mut run = sandbox.run_action(action.clone());
-            // Once it was polled, it has its place in the sandbox's own queue.
-            if let Some(answer) = (&mut run).now_or_never() {
-                return Ok(answer?);
-            }
-            drop((turn, gate));
-            Ok(run.await?)
+            let mut held = Some((turn, gate));
+            let answer = poll_fn(|context| {
+                let polled = run.as_mut().poll(context);
+                // Once it was polled, it has its place in the sandbox's own queue.
+                held = None;
+                polled
+            });
+            Ok(answer.await?)
         };
         let span = tracing::info_span!("sandbox", runtime = self.facts.runtime);
         tokio::select! {

@@ -11,7 +11,8 @@ use rustix::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The processes that have `mark` in their environment or command line and do not end: an
-/// ending one is waited for. This process is not among them.
+/// ending one is waited for. This process is not among them, nor is a spawner of supervisors, which
+/// belongs to a runtime and not to a sandbox.
 pub fn processes(mark: &str) -> Vec<String> {
     remaining(mark, PATIENCE)
 }
@@ -22,6 +23,7 @@ fn remaining(mark: &str, patience: Duration) -> Vec<String> {
     let others = pids.filter(|pid| *pid != getpid().as_raw_nonzero().get());
     others
         .filter(|pid| has(*pid, "environ", mark) || has(*pid, "cmdline", mark))
+        .filter(|pid| !has(*pid, "cmdline", "\0spawner\0--for\0"))
         .filter(|pid| !ends(*pid, patience))
         .map(|pid| format!("process {pid}: {}", command_line(pid)))
         .collect()

@@ -9,6 +9,7 @@ mod files;
 mod pool;
 mod programs;
 mod transfer;
+mod worked;
 
 use std::{path::Path, time::Duration};
 
@@ -22,7 +23,7 @@ use zareba_protocol::{ActionEvent, ObservationEvent};
 
 pub use error::ClientError;
 
-use self::pool::{Lease, Pool};
+use self::pool::{Carrier, Lease, Pool};
 use crate::{
     Endpoint, SessionKey,
     files::{FileError, FileFailure, FileStatus},
@@ -232,7 +233,7 @@ impl ExecutorClient {
         bytes_max: usize,
     ) -> Result<Bytes, ClientError> {
         let exchange = async {
-            let (response, lease) = self.pool.send(request).await?;
+            let (response, lease) = self.pool.send(request, Carrier::Caller).await?;
             read_whole(response, lease, bytes_max).await
         };
         tokio::time::timeout(deadline, exchange)
@@ -248,16 +249,16 @@ async fn read_whole(
     bytes_max: usize,
 ) -> Result<Bytes, ClientError> {
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, bytes_max)
-        .collect()
-        .await
-        .map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                ClientError::AnswerTooLarge { limit: bytes_max }
-            } else {
-                ClientError::Disconnected { source: error }
-            }
-        })?;
+    let body = lease
+        .wait_for(Limited::new(body, bytes_max).collect())
+        .await;
+    let body = body.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            ClientError::AnswerTooLarge { limit: bytes_max }
+        } else {
+            ClientError::Disconnected { source: error }
+        }
+    })?;
     let document = body.to_bytes();
     lease.give_back();
     if head.status.is_success() {

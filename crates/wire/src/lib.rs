@@ -7,6 +7,7 @@
 //! Nothing here interprets an action: bytes become typed values and go on.
 #![deny(missing_docs)]
 
+mod eager;
 mod endpoint;
 mod key;
 mod multipart;

@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 
-use super::schema;
+use super::{journal::Journal, schema};
 use crate::{Durability, LogError};
 
 /// How long a person with `sqlite3` may hold up the writer before it says so.
@@ -78,18 +78,25 @@ fn make_private(path: &Path) -> io::Result<()> {
 }
 
 /// Connects, and makes the tables if there are none.
-pub(super) fn connect(path: &Path, durability: Durability) -> Result<Connection, LogError> {
+pub(super) fn connect(
+    path: &Path,
+    durability: Durability,
+) -> Result<(Connection, Journal), LogError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection =
+    let mut connection =
         Connection::open_with_flags(path, flags).map_err(|source| error(path, source))?;
-    let version = prepare(&connection, durability).map_err(|source| unusable(path, source))?;
+    let prepared = prepare(&mut connection, durability);
+    let (version, journal) = prepared.map_err(|source| unusable(path, source))?;
     check_version(path, version)?;
-    Ok(connection)
+    Ok((connection, journal))
 }
 
-fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<i64> {
+fn prepare(
+    connection: &mut Connection,
+    durability: Durability,
+) -> rusqlite::Result<(i64, Journal)> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    keep_statements(connection, 64)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match durability {
         // Writing is enough to survive the end of this process.
@@ -97,10 +104,18 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
         Durability::Disk => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // 16 MiB: folding the journal in costs two syncs, which many records then share.
-    connection.pragma_update(None, "wal_autocheckpoint", 4096)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
-    schema::ensure(connection)
+    let journal = Journal::watch(connection)?;
+    Ok((schema::ensure(connection)?, journal))
+}
+
+/// Keeps so many statements ready to be run again, with whatever values: the library would
+/// otherwise look for the best way anew with each value that an index is searched for.
+pub(super) fn keep_statements(connection: &Connection, count: usize) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(count);
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 /// Whether a log could not be opened only because there was no space for it.

@@ -18,6 +18,10 @@ use crate::{
 const COLUMNS: &str = "SELECT sequence, time, kind, cause, key, payload, blob, previous, digest
     FROM events WHERE session = (SELECT id FROM sessions WHERE name = ?1)";
 
+/// An action has one answer, hardly ever more. With the plus sign they are put in order once they
+/// are found; without it, all records of the session would be gone through in that order.
+const ANSWER: &str = " AND cause = ?2 AND kind = 'observation' ORDER BY +sequence LIMIT 1";
+
 /// A page of a session's records, as stored.
 pub(super) fn rows(
     connection: &Connection,
@@ -78,11 +82,10 @@ pub(super) fn answer(
     session: &SessionId,
     action: u64,
 ) -> rusqlite::Result<Result<Option<Record>, LogError>> {
-    let condition = " AND cause = ?2 AND kind = 'observation' ORDER BY sequence LIMIT 1";
     one(
         connection,
         session,
-        condition,
+        ANSWER,
         (session.as_str(), integer(action)),
     )
 }
@@ -348,4 +351,41 @@ fn value(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<serde_json::Value>
             Box::new(error),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::{
+        super::{open, schema},
+        *,
+    };
+
+    #[test]
+    fn an_answer_is_found_without_going_through_a_session() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::ensure(&connection).unwrap();
+        let plan: Vec<String> = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {COLUMNS}{ANSWER}"))
+            .unwrap()
+            .query_map(("s", 1), |row| row.get("detail"))
+            .unwrap()
+            .collect::<rusqlite::Result<_>>()
+            .unwrap();
+        let wanted = "SEARCH events USING INDEX events_by_cause (session=? AND cause=?)";
+        assert!(plan.iter().any(|step| step == wanted), "{plan:#?}");
+    }
+
+    #[test]
+    fn a_statement_is_made_once_for_all_values() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::ensure(&connection).unwrap();
+        open::keep_statements(&connection, 4).unwrap();
+        let mut statement = select(&connection, ANSWER).unwrap();
+        for action in 0..3 {
+            assert!(!statement.exists(("s", action)).unwrap());
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }

@@ -159,6 +159,6 @@ fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
 /// Also makes sure that it can be read: SQLite opens what it needs only then.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(open::BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(32);
+    open::keep_statements(connection, 32)?;
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     LogError, Options, Record, Recovery,
-    writer::{Append, Backend, Deed, Done, Failure},
+    writer::{Append, Backend, Deed, Done, Failure, Prompt},
 };
 
 /// The one that may write to a file, as it holds the lock.
@@ -160,11 +160,34 @@ impl Backend for Side {
         }
     }
 
+    fn keep_up(&mut self) {
+        match self {
+            Self::Connected(connected) => connected.keep_up(),
+            Self::Waiting(_) => {}
+        }
+    }
+
     async fn close(&mut self) -> Result<(), LogError> {
         match self {
             Self::Connected(connected) => connected.close().await,
             // Nothing was opened.
             Self::Waiting(_) => Ok(()),
+        }
+    }
+}
+
+impl Prompt for Side {
+    fn write_now(&mut self, deed: &mut Deed) -> Result<Option<Result<Done, LogError>>, Failure> {
+        match self {
+            Self::Connected(connected) => connected.write_now(deed),
+            Self::Waiting(_) => Ok(None),
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        match self {
+            Self::Connected(connected) => connected.is_behind(),
+            Self::Waiting(_) => false,
         }
     }
 }

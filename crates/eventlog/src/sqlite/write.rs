@@ -5,20 +5,23 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use rusqlite::{Connection, ErrorCode, ffi};
 use zareba_protocol::SessionId;
 
 use super::{
-    check, open, read, remove,
+    check,
+    journal::Journal,
+    open, read, remove,
     reserve::Reserve,
     schema,
     step::{Step, Stop, Tip},
 };
 use crate::{
     LogError, Options, Record, Recovery,
-    writer::{Append, Backend, Deed, Done, Failure},
+    writer::{Append, Backend, Deed, Done, Failure, Prompt},
 };
 
 /// How many sessions' heads are remembered; beyond that they are looked up again.
@@ -30,6 +33,7 @@ pub(super) struct Connected {
     path: PathBuf,
     options: Options,
     connection: Connection,
+    journal: Journal,
     generation: i64,
     heads: HashMap<SessionId, Tip>,
     reserve: Reserve,
@@ -46,7 +50,7 @@ impl Connected {
         options: Options,
         lock: Arc<File>,
     ) -> Result<(Self, Recovery), LogError> {
-        let connection = open::connect(path, options.durability)?;
+        let (connection, journal) = open::connect(path, options.durability)?;
         let (generation, recovery) =
             check::begin(&connection).map_err(|error| open::unusable(path, error))?;
         let connected = Self {
@@ -54,6 +58,7 @@ impl Connected {
             path: path.to_owned(),
             options,
             connection,
+            journal,
             generation,
             heads: HashMap::new(),
             is_reopened: false,
@@ -87,6 +92,20 @@ impl Connected {
         Ok(outcomes)
     }
 
+    /// Ends a transaction that failed, and says how it did.
+    fn give_up(&self, stop: Stop) -> Failure {
+        let failure = self.failure(stop);
+        // Without a transaction there is nothing to roll back, and that is the aim.
+        let _ = run(&self.connection, "ROLLBACK");
+        failure
+    }
+
+    /// Sets how long another program may hold the file before that is a failure.
+    fn wait_for_others(&self, patience: Duration) {
+        // Refused only when it is longer than the library's numbers.
+        let _ = self.connection.busy_timeout(patience);
+    }
+
     fn failure(&self, stop: Stop) -> Failure {
         let (error, is_commit) = match stop {
             Stop::Usurped => {
@@ -105,12 +124,7 @@ impl Connected {
                 reason,
                 in_doubt: is_commit,
             },
-            Some(code)
-                if matches!(
-                    code.code,
-                    ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked
-                ) =>
-            {
+            Some(_) if is_busy(&error) => {
                 Failure::Full(format!("{reason}; another program holds it"))
             }
             _ => Failure::Refused(Box::new(error)),
@@ -127,7 +141,8 @@ impl Connected {
                 self.path.display()
             ))
         };
-        self.connection = open::connect(&self.path, self.options.durability).map_err(|error| {
+        let connected = open::connect(&self.path, self.options.durability);
+        (self.connection, self.journal) = connected.map_err(|error| {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             broken(&source.unwrap_or_else(|| error.to_string()))
         })?;
@@ -153,12 +168,7 @@ impl Backend for Connected {
         &mut self,
         deeds: &mut [&mut Deed],
     ) -> Result<Vec<Result<Done, LogError>>, Failure> {
-        self.transact(deeds).map_err(|stop| {
-            let failure = self.failure(stop);
-            // Without a transaction there is nothing to roll back, and that is the aim.
-            let _ = run(&self.connection, "ROLLBACK");
-            failure
-        })
+        self.transact(deeds).map_err(|stop| self.give_up(stop))
     }
 
     async fn settle(&mut self, append: &Append) -> Result<Option<Record>, Failure> {
@@ -193,11 +203,37 @@ impl Backend for Connected {
         }
     }
 
+    fn keep_up(&mut self) {
+        if self.journal.is_long() {
+            self.journal.fold(&self.connection);
+        }
+    }
+
     async fn close(&mut self) -> Result<(), LogError> {
         let closed = schema::set_meta(&self.connection, "closed", 1);
         closed.map_err(|error| LogError::Io {
             source: Box::new(error),
         })
+    }
+}
+
+impl Prompt for Connected {
+    fn write_now(&mut self, deed: &mut Deed) -> Result<Option<Result<Done, LogError>>, Failure> {
+        self.wait_for_others(Duration::ZERO);
+        let transacted = self.transact(&mut [deed]);
+        self.wait_for_others(open::BUSY_TIMEOUT);
+        match transacted {
+            Ok(mut outcomes) => Ok(outcomes.pop()),
+            Err(stop) => {
+                let is_held = matches!(&stop, Stop::Sqlite(error) if is_busy(error));
+                let failure = self.give_up(stop);
+                if is_held { Ok(None) } else { Err(failure) }
+            }
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.journal.is_long()
     }
 }
 
@@ -209,9 +245,12 @@ pub(super) fn run(connection: &Connection, statement: &str) -> rusqlite::Result<
 pub(super) fn is_held(error: &LogError) -> bool {
     let source = std::error::Error::source(error);
     let by_sqlite = source.and_then(|source| source.downcast_ref::<rusqlite::Error>());
-    let code = by_sqlite.and_then(rusqlite::Error::sqlite_error_code);
+    by_sqlite.is_some_and(is_busy)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
-        code,
+        error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
     )
 }

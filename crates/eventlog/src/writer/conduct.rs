@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio::{
-    sync::{mpsc, oneshot},
-    time::sleep_until,
+    sync::{Mutex, mpsc, oneshot},
+    time::{Instant, sleep_until},
 };
 
 use super::{
@@ -12,24 +12,18 @@ use super::{
 };
 use crate::{Appended, Health, LogError, Patience};
 
-/// Conducts until the log is closed or every handle to it is gone. A database that could not be
-/// opened for lack of space (`unopened` says how) is opened as soon as there is some.
+/// A conductor as all have it who may write. It is gone once the log is closed.
+pub(crate) type Post<B> = Arc<Mutex<Option<Conductor<B>>>>;
+
+/// Conducts until the log is closed or every handle to it is gone.
 pub(crate) async fn conduct<B: Backend>(
-    backend: B,
-    queue: mpsc::UnboundedReceiver<Message>,
-    shared: Arc<Shared>,
-    unopened: Option<String>,
+    post: Post<B>,
+    mut queue: mpsc::UnboundedReceiver<Message>,
 ) {
-    let state = match unopened {
-        Some(reason) => State::Troubled(Box::new(Trouble::unopened(reason))),
-        None => State::Well,
+    let answer = run(&post, &mut queue).await;
+    let Some(mut conductor) = post.lock().await.take() else {
+        return;
     };
-    let mut conductor = Conductor {
-        backend,
-        shared,
-        state,
-    };
-    let answer = conductor.run(queue).await;
     let outcome = conductor.finish().await;
     // Whoever hears that the log is closed may open it again.
     drop(conductor);
@@ -40,50 +34,107 @@ pub(crate) async fn conduct<B: Backend>(
 
 type CloseAnswer = oneshot::Sender<Result<(), LogError>>;
 
-struct Conductor<B> {
-    backend: B,
+/// Has tasks written, answers, and knows how things stand.
+#[derive(Debug)]
+pub(crate) struct Conductor<B> {
+    pub(super) backend: B,
     shared: Arc<Shared>,
     state: State,
 }
 
+#[derive(Debug)]
 enum State {
     Well,
     Troubled(Box<Trouble>),
     Broken(String),
 }
 
+/// What the loop does next.
+enum Step {
+    Take(Box<Message>),
+    /// There is nothing to take, and perhaps something to try again.
+    Wait(Option<Instant>),
+    Tidied,
+    End,
+}
+
+async fn run<B: Backend>(
+    post: &Mutex<Option<Conductor<B>>>,
+    queue: &mut mpsc::UnboundedReceiver<Message>,
+) -> Option<CloseAnswer> {
+    let mut has_chores = true;
+    loop {
+        let step = {
+            let mut conductor = post.lock().await;
+            conductor.as_mut()?.step(queue, &mut has_chores).await
+        };
+        // Others may write while it waits.
+        let message = match step {
+            Step::Take(message) => Some(*message),
+            Step::Wait(None) => Some(queue.recv().await?),
+            Step::Wait(Some(retry_at)) => tokio::select! {
+                message = queue.recv() => Some(message?),
+                () = sleep_until(retry_at) => None,
+            },
+            Step::Tidied => continue,
+            Step::End => return None,
+        };
+        let mut conductor = post.lock().await;
+        let conductor = conductor.as_mut()?;
+        let Some(message) = message else {
+            conductor.retry().await;
+            continue;
+        };
+        let (group, other) = Group::gather(message, queue);
+        has_chores |= group.has_removal();
+        if !group.tasks.is_empty() {
+            conductor.take(group).await;
+        }
+        match other {
+            Some(Message::Close(answer)) => return Some(answer),
+            Some(Message::Failed(task, failure)) => conductor.take_failed(task, failure).await,
+            Some(Message::Task(_) | Message::KeepUp) | None => {}
+        }
+        conductor.backend.keep_up();
+    }
+}
+
 impl<B: Backend> Conductor<B> {
-    async fn run(&mut self, mut queue: mpsc::UnboundedReceiver<Message>) -> Option<CloseAnswer> {
-        let mut has_chores = true;
-        loop {
-            let message = match &self.state {
-                State::Well if has_chores => match queue.try_recv() {
-                    Ok(message) => Some(message),
-                    Err(mpsc::error::TryRecvError::Disconnected) => return None,
-                    Err(mpsc::error::TryRecvError::Empty) => {
-                        has_chores = self.backend.tidy().await;
-                        continue;
-                    }
-                },
-                State::Well | State::Broken(_) => Some(queue.recv().await?),
-                State::Troubled(trouble) => {
-                    let retry_at = trouble.retry_at();
-                    tokio::select! {
-                        message = queue.recv() => Some(message?),
-                        () = sleep_until(retry_at) => None,
-                    }
+    /// Begins. A database that could not be opened for lack of space (`unopened` says how) is
+    /// opened as soon as there is some.
+    pub(crate) fn begin(backend: B, shared: Arc<Shared>, unopened: Option<String>) -> Post<B> {
+        let state = match unopened {
+            Some(reason) => State::Troubled(Box::new(Trouble::unopened(reason))),
+            None => State::Well,
+        };
+        Arc::new(Mutex::new(Some(Self {
+            backend,
+            shared,
+            state,
+        })))
+    }
+
+    pub(super) fn is_well(&self) -> bool {
+        matches!(self.state, State::Well)
+    }
+
+    async fn step(
+        &mut self,
+        queue: &mut mpsc::UnboundedReceiver<Message>,
+        has_chores: &mut bool,
+    ) -> Step {
+        match &self.state {
+            State::Well if *has_chores => match queue.try_recv() {
+                Ok(message) => Step::Take(Box::new(message)),
+                Err(mpsc::error::TryRecvError::Disconnected) => Step::End,
+                Err(mpsc::error::TryRecvError::Empty) => {
+                    *has_chores = self.backend.tidy().await;
+                    self.backend.keep_up();
+                    Step::Tidied
                 }
-            };
-            let Some(message) = message else {
-                self.retry().await;
-                continue;
-            };
-            let (group, close) = Group::gather(message, &mut queue);
-            has_chores |= group.has_removal();
-            self.take(group).await;
-            if close.is_some() {
-                return close;
-            }
+            },
+            State::Well | State::Broken(_) => Step::Wait(None),
+            State::Troubled(trouble) => Step::Wait(Some(trouble.retry_at())),
         }
     }
 
@@ -107,6 +158,18 @@ impl<B: Backend> Conductor<B> {
         }
     }
 
+    /// Deals with a task that was not written on the way around the queue.
+    async fn take_failed(&mut self, task: Task, failure: Failure) {
+        let group = Group { tasks: vec![task] };
+        match (&mut self.state, failure) {
+            (State::Well, failure) => self.suffer(group, failure).await,
+            (State::Troubled(trouble), Failure::Lost { in_doubt: true, .. }) => {
+                trouble.doubt(group);
+            }
+            (State::Troubled(_) | State::Broken(_), _) => self.take(group).await,
+        }
+    }
+
     async fn write(&mut self, mut group: Group) {
         match self.backend.write(&mut group.deeds()).await {
             Ok(outcomes) => self.answer(group, outcomes),
@@ -114,7 +177,7 @@ impl<B: Backend> Conductor<B> {
         }
     }
 
-    fn answer(&self, group: Group, outcomes: Vec<Result<Done, LogError>>) {
+    pub(super) fn answer(&self, group: Group, outcomes: Vec<Result<Done, LogError>>) {
         for (task, outcome) in group.tasks.into_iter().zip(outcomes) {
             match (&task.deed, &outcome) {
                 (_, Ok(Done::Appended(Appended::New(record)))) => {

@@ -1,6 +1,6 @@
 //! [`Group`]: tasks that are written together.
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{Deed, Message, Task};
 use crate::LogError;
@@ -18,17 +18,17 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// All that waits, as far as one transaction takes it, and whether the log is to be closed.
+    /// All tasks that wait, as far as one transaction takes them, and what else comes then.
     pub(super) fn gather(
         first: Message,
         queue: &mut mpsc::UnboundedReceiver<Message>,
-    ) -> (Self, Option<oneshot::Sender<Result<(), LogError>>>) {
+    ) -> (Self, Option<Message>) {
         let mut group = Self::default();
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
-                Message::Close(answer) => return (group, Some(answer)),
                 Message::Task(task) => group.tasks.push(task),
+                other => return (group, Some(other)),
             }
             next = if group.is_full() {
                 None

@@ -5,6 +5,7 @@ mod files;
 mod full;
 mod io_errors;
 mod killed;
+mod shortcut;
 mod speed;
 
 use zareba_eventlog::{Durability, EventLog, Options};

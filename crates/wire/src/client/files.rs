@@ -14,7 +14,9 @@ use self::{
     content::{Exactly, SentBody},
 };
 use super::{
-    ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, RequestBody, read_whole,
+    ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, RequestBody,
+    pool::Carrier,
+    read_whole,
     transfer::{BodyStream, STALL, percent_encoded, refusal_in, stalled},
 };
 use crate::{
@@ -61,9 +63,10 @@ impl ExecutorClient {
         }
         target.add_digest(asked.digest);
         let request = self.request(Method::GET, &target.text, None);
-        let (response, lease) = tokio::time::timeout(WORK_TIMEOUT, self.pool.send(request))
-            .await
-            .unwrap_or(Err(timeout()))?;
+        let (response, lease) =
+            tokio::time::timeout(WORK_TIMEOUT, self.pool.send(request, Carrier::Task))
+                .await
+                .unwrap_or(Err(timeout()))?;
         if response.status() != StatusCode::OK {
             return Err(refusal_in(response, lease).await);
         }
@@ -111,7 +114,7 @@ impl ExecutorClient {
         let body = body.boxed_unsync();
         let request = self.request_with(Method::PUT, &target.text, content_type, body);
         let exchange = async {
-            let (response, lease) = self.pool.send(request).await?;
+            let (response, lease) = self.pool.send(request, Carrier::Task).await?;
             read_whole(response, lease, DOCUMENT_BYTES_MAX).await
         };
         let answer = tokio::select! {
@@ -183,9 +186,10 @@ impl ExecutorClient {
         let mut target = Target::new(paths::WATCH, &asked.path);
         target.add_depth(asked.depth);
         let request = self.request(Method::GET, &target.text, None);
-        let (response, lease) = tokio::time::timeout(WORK_TIMEOUT, self.pool.send(request))
-            .await
-            .unwrap_or(Err(timeout()))?;
+        let (response, lease) =
+            tokio::time::timeout(WORK_TIMEOUT, self.pool.send(request, Carrier::Task))
+                .await
+                .unwrap_or(Err(timeout()))?;
         if response.status() != StatusCode::OK {
             return Err(refusal_in(response, lease).await);
         }

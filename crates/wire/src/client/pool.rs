@@ -9,7 +9,10 @@ use std::{
 use http::{HeaderValue, Request, Response};
 use hyper::{
     body::Incoming,
-    client::conn::http1::{self, SendRequest},
+    client::conn::{
+        TrySendError,
+        http1::{self, SendRequest},
+    },
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -17,7 +20,10 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use super::{ClientError, RequestBody};
+use super::{
+    ClientError, RequestBody,
+    worked::{Loan, Worked},
+};
 use crate::Endpoint;
 
 /// Idle connections that are kept; requests at once may use more.
@@ -26,7 +32,12 @@ const IDLE_MAX: usize = 32;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-type Sender = SendRequest<RequestBody>;
+/// A connection, and the way to say something on it.
+#[derive(Debug)]
+struct Line {
+    sender: SendRequest<RequestBody>,
+    worked: Arc<Worked>,
+}
 
 /// The connections of one client.
 #[derive(Clone, Debug)]
@@ -44,23 +55,67 @@ struct Shared {
 
 #[derive(Debug)]
 struct Idle {
-    sender: Sender,
+    line: Line,
     since: Instant,
+}
+
+/// Who works a connection while an answer is waited for and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carrier {
+    /// Whoever waits, in one go.
+    Caller,
+    /// The connection's own task: what comes is read bit by bit, or not as HTTP.
+    Task,
 }
 
 /// A connection on which an answer is being read. Dropped, it is closed.
 pub(super) struct Lease {
-    sender: Sender,
+    line: Line,
+    /// When the caller works it. Dropped after the line, so that its task finds that gone.
+    loan: Option<Loan>,
     shared: Arc<Shared>,
 }
 
 impl Lease {
+    async fn send(
+        mut self,
+        request: Request<RequestBody>,
+    ) -> Result<(Response<Incoming>, Self), Failure> {
+        let sender = &mut self.line.sender;
+        let exchange = async {
+            match sender.ready().await {
+                Ok(()) => sender.try_send_request(request).await.map_err(Failure::of),
+                Err(error) => Err(Failure::Unwritten {
+                    unsent: Box::new(request),
+                    error,
+                }),
+            }
+        };
+        let sent = match &self.loan {
+            Some(loan) => loan.wait_for(exchange).await,
+            None => exchange.await,
+        };
+        Ok((sent?, self))
+    }
+
+    /// Waits for a part of the answer.
+    pub(super) async fn wait_for<T>(&self, part: impl Future<Output = T>) -> T {
+        match &self.loan {
+            Some(loan) => loan.wait_for(part).await,
+            None => part.await,
+        }
+    }
+
     /// Call when the answer was read to its end.
     pub(super) fn give_back(self) {
-        let mut idle = self.shared.idle();
-        if idle.len() < IDLE_MAX && !self.sender.is_closed() {
+        let Self { line, loan, shared } = self;
+        if let Some(loan) = loan {
+            loan.give_back();
+        }
+        let mut idle = shared.idle();
+        if idle.len() < IDLE_MAX && !line.sender.is_closed() {
             idle.push(Idle {
-                sender: self.sender,
+                line,
                 since: Instant::now(),
             });
         }
@@ -72,20 +127,15 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection that was used last, when it is still good for a request.
-    async fn take_idle(&self) -> Option<Sender> {
-        loop {
-            let candidate = self.idle().pop()?;
-            if candidate.since.elapsed() > IDLE_AGE_MAX {
-                // All others are older.
-                self.idle().clear();
-                return None;
-            }
-            let mut sender = candidate.sender;
-            if sender.ready().await.is_ok() {
-                return Some(sender);
-            }
+    /// The connection that was used last, unless that is too long ago.
+    fn take_idle(&self) -> Option<Line> {
+        let candidate = self.idle().pop()?;
+        if candidate.since.elapsed() > IDLE_AGE_MAX {
+            // All others are older.
+            self.idle().clear();
+            return None;
         }
+        Some(candidate.line)
     }
 }
 
@@ -118,48 +168,31 @@ impl Pool {
     pub(super) async fn send(
         &self,
         mut request: Request<RequestBody>,
+        carrier: Carrier,
     ) -> Result<(Response<Incoming>, Lease), ClientError> {
-        while let Some(sender) = self.shared.take_idle().await {
-            match self.send_on(sender, request).await {
+        while let Some(line) = self.shared.take_idle() {
+            match self.lease(line, carrier).send(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Unwritten { unsent, .. }) => request = *unsent,
                 Err(Failure::InDoubt(error)) => return Err(error),
             }
         }
-        let sender = self
+        let line = self
             .connect()
             .await
             .map_err(|source| self.unreachable(source))?;
-        self.send_on(sender, request)
-            .await
-            .map_err(|failure| match failure {
-                Failure::Unwritten { error, .. } => self.unreachable(io::Error::other(error)),
-                Failure::InDoubt(error) => error,
-            })
+        let sent = self.lease(line, carrier).send(request).await;
+        sent.map_err(|failure| match failure {
+            Failure::Unwritten { error, .. } => self.unreachable(io::Error::other(error)),
+            Failure::InDoubt(error) => error,
+        })
     }
 
-    async fn send_on(
-        &self,
-        mut sender: Sender,
-        request: Request<RequestBody>,
-    ) -> Result<(Response<Incoming>, Lease), Failure> {
-        match sender.try_send_request(request).await {
-            Ok(response) => Ok((
-                response,
-                Lease {
-                    sender,
-                    shared: Arc::clone(&self.shared),
-                },
-            )),
-            Err(mut failure) => Err(match failure.take_message() {
-                Some(unsent) => Failure::Unwritten {
-                    unsent: Box::new(unsent),
-                    error: failure.into_error(),
-                },
-                None => Failure::InDoubt(ClientError::Disconnected {
-                    source: failure.into_error().into(),
-                }),
-            }),
+    fn lease(&self, line: Line, carrier: Carrier) -> Lease {
+        Lease {
+            loan: (carrier == Carrier::Caller).then(|| line.worked.lend()),
+            line,
+            shared: Arc::clone(&self.shared),
         }
     }
 
@@ -170,7 +203,7 @@ impl Pool {
         }
     }
 
-    async fn connect(&self) -> io::Result<Sender> {
+    async fn connect(&self) -> io::Result<Line> {
         let connect = async {
             match &self.shared.endpoint {
                 Endpoint::Tcp(address) => {
@@ -196,19 +229,31 @@ enum Failure {
     InDoubt(ClientError),
 }
 
-/// The connection lives in a task that ends with it: when the server closes, or when the
-/// sender is dropped and nothing is under way.
-async fn handshake<I>(io: I) -> io::Result<Sender>
+impl Failure {
+    fn of(mut error: TrySendError<Request<RequestBody>>) -> Self {
+        match error.take_message() {
+            Some(unsent) => Self::Unwritten {
+                unsent: Box::new(unsent),
+                error: error.into_error(),
+            },
+            None => Self::InDoubt(ClientError::Disconnected {
+                source: error.into_error().into(),
+            }),
+        }
+    }
+}
+
+async fn handshake<I>(io: I) -> io::Result<Line>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(io))
         .await
         .map_err(io::Error::other)?;
-    tokio::spawn(async move {
+    let worked = Worked::begin(async {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "connection to the executor ended");
         }
     });
-    Ok(sender)
+    Ok(Line { sender, worked })
 }

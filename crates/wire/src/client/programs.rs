@@ -9,7 +9,7 @@ use http::{
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 
-use super::{ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, read_whole};
+use super::{ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, pool::Carrier, read_whole};
 use crate::program::{ProgramConnection, ProgramRequest, StartProgramError, UPGRADE_NAME, follow};
 
 /// How long an executor may take to start a program.
@@ -38,7 +38,7 @@ impl ExecutorClient {
         let headers = asked.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static(UPGRADE_NAME));
-        let (response, lease) = self.pool.send(asked).await?;
+        let (response, lease) = self.pool.send(asked, Carrier::Task).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let upgraded = hyper::upgrade::on(response).await;
             return upgraded.map_err(|error| ClientError::Disconnected {

@@ -16,7 +16,11 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::{io::AsyncRead, time::Sleep};
 
-use super::{ClientError, DOCUMENT_BYTES_MAX, ExecutorClient, pool::Lease, read_whole, text_of};
+use super::{
+    ClientError, DOCUMENT_BYTES_MAX, ExecutorClient,
+    pool::{Carrier, Lease},
+    read_whole, text_of,
+};
 use crate::{ArchiveFormat, ByteStream, Download, Upload, UploadTreatment, multipart::FileForm};
 
 /// How long a transfer may make no progress; also how long an archive may take to unpack.
@@ -52,7 +56,7 @@ impl ExecutorClient {
             form.boxed_unsync(),
         );
         let exchange = async {
-            let (response, lease) = self.pool.send(request).await?;
+            let (response, lease) = self.pool.send(request, Carrier::Task).await?;
             read_whole(response, lease, DOCUMENT_BYTES_MAX).await
         };
         tokio::select! {
@@ -74,7 +78,7 @@ impl ExecutorClient {
         };
         let target = format!("/download_files?path={path}&format={format}");
         let request = self.request(Method::GET, &target, None);
-        let (response, lease) = tokio::time::timeout(STALL, self.pool.send(request))
+        let (response, lease) = tokio::time::timeout(STALL, self.pool.send(request, Carrier::Task))
             .await
             .unwrap_or(Err(ClientError::Timeout { waited: STALL }))?;
         if !response.status().is_success() {

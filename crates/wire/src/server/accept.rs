@@ -42,6 +42,7 @@ use super::{
     stall::StallGuard,
     takeover::{RawConnection, Secure, Secured, Takeover, TakeoverEnd, Transport, keep_alive},
 };
+use crate::eager::Eager;
 
 /// How long the loop leaves the listener alone when the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
@@ -100,7 +101,7 @@ pub async fn accept_until<R: Respond>(
                         draining: draining.clone(),
                         secure: listener.secure(),
                     };
-                    connections.spawn(talk.with(accepted, Arc::clone(&responder)));
+                    connections.spawn(Eager::new(talk.with(accepted, Arc::clone(&responder))));
                 }
             }
             Err(error) if is_about_one_connection(&error) => {}
