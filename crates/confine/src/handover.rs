@@ -56,12 +56,14 @@ pub fn send_with(
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let sent = rustix::net::sendmsg(
-        channel,
-        &[IoSlice::new(bytes)],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )?;
+    let sent = rustix::io::retry_on_intr(|| {
+        rustix::net::sendmsg(
+            &channel,
+            &[IoSlice::new(bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )
+    })?;
     if sent == bytes.len() {
         Ok(())
     } else {

@@ -49,4 +49,4 @@ pub use signals::{
     EndRequests, close_inherited, ignore_broken_pipes, let_signals_through, reset_signals,
 };
 pub use step::Step;
-pub use sys::{fork_beside, fork_off};
+pub use sys::{fork_beside, fork_off, replace_environment};

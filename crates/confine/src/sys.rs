@@ -5,7 +5,7 @@
 )]
 
 use std::{
-    ffi::CStr,
+    ffi::{CStr, OsString},
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
 };
@@ -344,6 +344,25 @@ fn clone3(arguments: &mut libc::clone_args) -> io::Result<i32> {
     match result {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(i32::try_from(pid).unwrap_or(i32::MAX)),
+    }
+}
+
+/// Makes these the variables of this process, and of programs that it starts without saying which
+/// they have.
+///
+/// The caller must have one thread only.
+pub fn replace_environment(variables: &[(OsString, OsString)]) {
+    let is_sound = |name: &OsString| {
+        let bytes = name.as_encoded_bytes();
+        !bytes.is_empty() && !bytes.contains(&b'=') && !bytes.contains(&0)
+    };
+    // SAFETY: there is no other thread that could look at the environment meanwhile.
+    unsafe { libc::clearenv() };
+    for (name, value) in variables.iter().filter(|(name, _)| is_sound(name)) {
+        if !value.as_encoded_bytes().contains(&0) {
+            // SAFETY: as above.
+            unsafe { std::env::set_var(name, value) };
+        }
     }
 }
 

@@ -73,7 +73,7 @@ fn canonical(path: &Path) -> PathBuf {
 /// Finds out what is the same for all supervisors of this machine, ahead of them. What fails now
 /// fails there again, where somebody is told.
 pub(crate) fn find_out_for_all() {
-    let _ = groups::this_machine();
+    groups::look_ahead();
     for set_id_files in [false, true] {
         let _ = start::filter(set_id_files);
     }

@@ -27,7 +27,7 @@ use crate::{
     members::MARK,
     native::KEPT_LINE,
     process::ServerProcess,
-    spawner::{SpawnOrder, Spawner},
+    spawner::{GO_AHEAD, SpawnOrder, Spawner},
 };
 
 mod complaints;
@@ -164,7 +164,7 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         errors,
     } = ours;
     let pid = standard
-        .start(order, start)
+        .start(order, start, lifeline.as_ref())
         .map_err(|source| StartServerError::Spawn {
             program: order.program.to_owned(),
             source,
@@ -294,11 +294,18 @@ impl Standard {
     }
 
     /// Starts our program, as a copy of one that stands ready when that can be. It is our child.
-    fn start(self, order: &Order<'_>, start: SpawnOrder) -> io::Result<i32> {
+    fn start(
+        self,
+        order: &Order<'_>,
+        start: SpawnOrder,
+        lifeline: Option<&PipeWriter>,
+    ) -> io::Result<i32> {
         if order.walls.is_some() {
             let standard = [&self.input, &self.output, &self.errors].map(|own| own.as_fd());
-            if let Some(started) = order.spawner.spawn(order.program, &start, standard) {
-                return started;
+            if let Some(pid) = order.spawner.spawn(order.program, &start, standard)
+                && lifeline.is_some_and(|mut lifeline| lifeline.write_all(GO_AHEAD).is_ok())
+            {
+                return Ok(pid);
             }
         }
         let mut command = Command::new(order.program);

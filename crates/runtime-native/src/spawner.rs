@@ -2,8 +2,8 @@
 //!
 //! To execute a program takes longer than to copy a process that stands ready, and what every
 //! supervisor finds out first, the spawner has found out for all of them. It is small, has a single
-//! thread and no secret, and knows nothing but its channel to us: an order is one message with a
-//! command line, an environment and the three standard descriptors, and the answer to it is the
+//! thread and keeps no secret, and knows nothing but its channel to us: an order is one message with
+//! a command line, an environment and the three standard descriptors, and the answer to it is the
 //! number of the new process, which is *our* child. It ends when we do.
 
 mod order;
@@ -17,22 +17,28 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, TryLockError},
     time::Duration,
 };
 
-use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::{
+    io::retry_on_intr,
+    net::{RecvFlags, recv, sockopt},
+};
 use zareba_confine::handover;
 
 pub(crate) use order::SpawnOrder;
 pub use serve::serve_spawner;
 
 /// How long a spawner may take to answer, which is a matter of microseconds unless the machine
-/// is overloaded.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// is overloaded; then an ordinary start is no worse.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// What a copy waits for on its standard input before it begins.
+pub(crate) const GO_AHEAD: &[u8; 1] = b">";
 
 /// How long the place in a spawner's command line is that its copies show their own in.
-const ROOM: usize = 200;
+const ROOM: usize = 2000;
 
 /// Starts supervisors, from the third on by copying.
 #[derive(Debug)]
@@ -64,20 +70,21 @@ impl Spawner {
         }
     }
 
-    /// Starts a supervisor and returns its number; nothing when that is better done by whoever
-    /// asks.
-    ///
-    /// # Errors
-    /// When it is not known whether one was started. It has the standard descriptors that it was
-    /// given, and ends when it finds nobody at their other ends.
+    /// Starts a supervisor and returns its number; nothing when whoever asks has to start one in
+    /// the ordinary way. The supervisor begins when it reads [`GO_AHEAD`] on its standard input.
     pub(crate) fn spawn(
         &self,
         program: &Path,
         order: &SpawnOrder,
         standard: [BorrowedFd<'_>; 3],
-    ) -> Option<io::Result<i32>> {
+    ) -> Option<i32> {
         let bytes = order.encode()?;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever would have to wait is served faster in the ordinary way, and never long.
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         match &*state {
             State::Unused => {
                 *state = State::UsedOnce;
@@ -90,16 +97,14 @@ impl Spawner {
                 }
                 None
             }
-            State::Running(running) => {
-                let sent = handover::send_with(&running.channel, &bytes, &standard);
-                let answer = sent.map(|()| running.answer());
-                if !matches!(answer, Ok(Ok(_))) {
-                    tracing::warn!(?answer, "a spawner of sandboxes has failed");
+            State::Running(running) => match running.order(&bytes, &standard) {
+                Ok(pid) => Some(pid),
+                Err(error) => {
+                    tracing::warn!(%error, "a spawner of sandboxes has failed");
                     *state = State::Unused;
+                    None
                 }
-                // What was not sent was not done.
-                answer.ok()
-            }
+            },
         }
     }
 }
@@ -111,7 +116,7 @@ impl Running {
         let process = Command::new(program)
             .args(["spawner", "--for"])
             .arg(state_dir)
-            .args(["--room", &".".repeat(ROOM)])
+            .args(["--room", &" ".repeat(ROOM)])
             .env_clear()
             .stdin(theirs)
             .stdout(Stdio::null())
@@ -122,9 +127,11 @@ impl Running {
         Ok(Self { channel, process })
     }
 
-    fn answer(&self) -> io::Result<i32> {
+    /// Without an answer there may be a copy. It never goes ahead, and ends.
+    fn order(&self, order: &[u8], standard: &[BorrowedFd<'_>; 3]) -> io::Result<i32> {
+        handover::send_with(&self.channel, order, standard)?;
         let mut answer = [0; 4];
-        let (length, _) = recv(&self.channel, &mut answer, RecvFlags::empty())?;
+        let (length, _) = retry_on_intr(|| recv(&self.channel, &mut answer, RecvFlags::empty()))?;
         match i32::from_ne_bytes(answer) {
             _ if length != answer.len() => Err(io::ErrorKind::UnexpectedEof.into()),
             errno @ ..0 => Err(io::Error::from_raw_os_error(-errno)),

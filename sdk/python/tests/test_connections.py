@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -122,6 +123,23 @@ def test_one_that_the_server_has_closed_is_not_used() -> None:
             assert ask(client, f"/{number}") == b"/%d" % number
             assert peer.ended.acquire(timeout=30)
         assert peer.connections == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_copy_of_the_process_has_connections_of_its_own() -> None:
+    with Peer(echo) as peer, Client(peer.url, "key") as client:
+        assert ask(client, "/here") == b"/here"
+        child = os.fork()
+        if child == 0:
+            # The test goes on in one process only, whatever happens in the other.
+            status = 1
+            try:
+                status = 0 if ask(client, "/there") == b"/there" else 2
+            finally:
+                os._exit(status)
+        assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 0
+        assert ask(client, "/again") == b"/again"
+        assert peer.connections == 2
 
 
 def test_threads_have_connections_of_their_own() -> None:

@@ -100,6 +100,13 @@ pub(super) fn meta(connection: &Connection, name: &str) -> rusqlite::Result<i64>
         .query_row([name], |row| row.get(0))
 }
 
+/// Counts up a number in `meta`, which is there from then on.
+pub(super) fn count_meta(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO meta (name, value) VALUES (?1, 1) \
+               ON CONFLICT (name) DO UPDATE SET value = value + 1";
+    connection.prepare_cached(sql)?.execute([name]).map(drop)
+}
+
 /// Writes a number into `meta`.
 pub(super) fn set_meta(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
     connection

@@ -78,11 +78,15 @@ async fn check(place: &Place) {
     check_keys_and_ends(place).await;
 }
 
-/// A shell that waits for a command survives a signal for which it has a trap, or none.
+/// A shell that waits for a command survives signals for which it has a trap, or one without.
 async fn check_signals(place: &Place) {
-    for (signal, trap) in [("USR1", "trap 'echo caught' USR1; "), ("INT", "")] {
+    for (signal, times, trap) in [
+        ("USR1", "1 2 3", "trap 'echo caught' USR1; "),
+        ("INT", "1", ""),
+    ] {
         let mut stream = place.stream().await;
-        let later = format!("{trap}(sleep 0.05; kill -{signal} $$; echo sent) &");
+        let send = format!("for i in {times}; do sleep 0.05; kill -{signal} $$; done");
+        let later = format!("{trap}({send}; echo sent) &");
         assert_eq!(exit_code(&place.run(&later).await), 0);
         stream.until("sent").await;
         let observation = place.run("wait; echo alive").await;

@@ -152,13 +152,27 @@ pub(crate) fn forget_group(directory: &Path) {
     }
 }
 
+static FOUND: OnceLock<Host> = OnceLock::new();
+
 /// Where control groups are mounted, found out once: it hardly ever changes, and reading all of it
 /// for every sandbox takes as long as everything else that is read of one.
 pub(super) fn this_machine() -> Result<&'static Host, CgroupError> {
-    static FOUND: OnceLock<Host> = OnceLock::new();
     if let Some(host) = FOUND.get() {
         return Ok(host);
     }
     let host = Host::detect()?;
     Ok(FOUND.get_or_init(|| host))
+}
+
+/// Finds it out for copies of this process, unless something is withheld: then somebody may be about
+/// to mend that, and each copy looks for itself.
+pub(super) fn look_ahead() {
+    if let Ok(host) = Host::detect()
+        && host
+            .hierarchies()
+            .iter()
+            .all(|place| place.withheld.is_empty())
+    {
+        let _ = FOUND.set(host);
+    }
 }

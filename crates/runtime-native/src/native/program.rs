@@ -70,7 +70,10 @@ impl Channels {
 impl Invocation<'_> {
     /// Becomes the executor.
     pub(super) fn run(&self, executor: RunCommand) -> i32 {
-        executor(self.arguments(), self.environment().collect())
+        let environment: Vec<_> = self.environment().collect();
+        // What was executed would have it; here it is for programs that are started without one.
+        zareba_confine::replace_environment(&environment);
+        executor(self.arguments(), environment)
     }
 
     fn arguments(&self) -> Vec<OsString> {

@@ -1,11 +1,8 @@
 //! The spawner's own side.
 
 use std::{
-    io,
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
+    io::{self, Write as _},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
 };
 
 use rustix::{
@@ -15,29 +12,34 @@ use rustix::{
 };
 use zareba_confine::{fork_beside, handover, show_arguments};
 
-use super::order::{ORDER_MAX_BYTES, SpawnOrder};
+use super::{
+    GO_AHEAD,
+    order::{ORDER_MAX_BYTES, SpawnOrder},
+};
 use crate::{RunCommand, native};
 
 /// Starts a supervisor for every order that comes on standard input, until whoever has started us
 /// is gone. The calling process must have a single thread, and nothing of its own.
 ///
+/// An order is read by the copy that it is for, and wiped here: the next copy has all of our memory.
+///
 /// # Errors
 /// When the channel cannot be used.
 pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     native::find_out_for_all();
-    let mut bytes = vec![0; ORDER_MAX_BYTES];
+    let mut order = vec![0; ORDER_MAX_BYTES];
     loop {
         let channel = stdio::stdin();
-        let (length, standard) = match handover::receive_with(channel, &mut bytes) {
+        let (length, standard) = match handover::receive_with(channel, &mut order) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
-        let order = bytes.get(..length).and_then(SpawnOrder::decode);
-        let started = match (order, <[OwnedFd; 3]>::try_from(standard)) {
-            (Some(order), Ok(standard)) => start(order, standard, supervise),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+        let started = match <[OwnedFd; 3]>::try_from(standard) {
+            Ok(standard) => start(order.get(..length).unwrap_or_default(), standard, supervise),
+            Err(_) => Err(io::ErrorKind::InvalidData.into()),
         };
+        order.fill(0);
         let answer = started.unwrap_or_else(|error| {
             let errno = error.raw_os_error();
             -errno.unwrap_or(Errno::INVAL.raw_os_error())
@@ -47,23 +49,38 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
 }
 
 /// A copy of this process that goes on as a supervisor.
-fn start(order: SpawnOrder, standard: [OwnedFd; 3], supervise: RunCommand) -> io::Result<i32> {
+fn start(order: &[u8], standard: [OwnedFd; 3], supervise: RunCommand) -> io::Result<i32> {
     fork_beside(move || {
-        let shown = order.arguments.join("\0".as_ref());
-        let begun = take_over(&standard).and_then(|()| show_arguments(shown.as_bytes()));
-        drop(standard);
+        let begun = take_over(standard).and_then(|()| {
+            let order = SpawnOrder::decode(order).ok_or(io::ErrorKind::InvalidData)?;
+            show_arguments(order.arguments.join("\0".as_ref()).as_bytes())?;
+            Ok(order)
+        });
         match begun {
-            Ok(()) => supervise(order.arguments, order.environment),
-            Err(_) => 1,
+            Ok(order) => supervise(order.arguments, order.environment),
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "cannot begin as a supervisor: {error}");
+                1
+            }
         }
     })
 }
 
-fn take_over([input, output, errors]: &[OwnedFd; 3]) -> io::Result<()> {
-    stdio::dup2_stdin(input.as_fd())?;
-    stdio::dup2_stdout(output.as_fd())?;
-    stdio::dup2_stderr(errors.as_fd())?;
+/// Has the standard descriptors, and the word to go ahead: without it whoever gave the order may
+/// have started another in our place.
+fn take_over([input, output, errors]: [OwnedFd; 3]) -> io::Result<()> {
+    stdio::dup2_stdin(&input)?;
+    stdio::dup2_stdout(&output)?;
+    stdio::dup2_stderr(&errors)?;
+    // Nobody else would see the end of these.
+    drop((input, output, errors));
     // Keys pressed at a terminal are not meant for it.
     rustix::process::setpgid(None, None)?;
-    Ok(())
+    let mut word = [0; GO_AHEAD.len()];
+    rustix::io::retry_on_intr(|| rustix::io::read(stdio::stdin(), &mut word))?;
+    if word == *GO_AHEAD {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
 }

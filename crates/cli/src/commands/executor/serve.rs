@@ -143,10 +143,15 @@ impl Life<'_> {
         let _too_large = unix::signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
             .or_fail(Exit::Start, "cannot watch for files that become too large")?;
         let reaper = Reaper::watch().or_fail(Exit::Start, "cannot watch for ends of processes")?;
-        let options = self.options()?;
-        // The socket first: when it is taken, nothing needs to be started. Whoever supervises us may
-        // take a while to let us have our key, and there is nothing left to prepare then.
+        // Whoever supervises us takes a while to let us have our key.
+        let is_supervised = self.arguments.ours.supervised.key_fd.is_some();
+        let prepared = is_supervised.then(|| self.options()).transpose()?;
+        // The socket first: when it is taken, nothing else needs to be started.
         let server = listening::bind(self.arguments, &self.settings.executor)?;
+        let options = match prepared {
+            Some(options) => options,
+            None => self.options()?,
+        };
         let start = Executor::start(options);
         let executor = tokio::select! {
             started = start => Arc::new(started.map_err(|error| no_start(&error))?),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Iterable, List, Mapping, Optional, Tuple
 
@@ -35,13 +36,18 @@ class Connections:
     def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
         self._address = address
         self._head = _http1.fields({"host": address.name, **headers})
+        self._owner = os.getpid()
         self._turns = Turns(_CONNECTIONS_MAX)
         self._idle: List[Tuple[float, httpcore.NetworkStream]] = []
 
     def close(self) -> None:
         """Closes the connections. Others are made when something is asked again."""
-        idle, self._idle = self._idle, []
-        for _, stream in idle:
+        while self._idle:
+            try:
+                _, stream = self._idle.pop()
+            except IndexError:
+                # Another thread was faster, and has it for itself.
+                break
             stream.close()
 
     def ask(
@@ -53,6 +59,10 @@ class Connections:
         timeout: Optional[float],
     ) -> Answer:
         """Sends a request, once. The time is that without any progress."""
+        if self._owner != os.getpid():
+            # We are in a copy of the process, and the connections are the other's.
+            self._owner, self._idle = os.getpid(), []
+            self._turns = Turns(_CONNECTIONS_MAX)
         head = self._head + _http1.fields(headers)
         request = _http1.request(method, self._address.prefix + target, head, content)
         if not self._turns.take(timeout):
