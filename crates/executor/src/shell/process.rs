@@ -5,10 +5,13 @@ use std::{
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    thread,
 };
 
 use rustix::{
+    event::{PollFd, PollFlags},
     fs::{MemfdFlags, SeekFrom, memfd_create},
+    io::Errno,
     pipe::{PipeFlags, pipe_with},
 };
 use tokio::net::unix::pipe::Receiver;
@@ -25,6 +28,9 @@ const REPORT_CHUNK_BYTES: usize = 4096;
 
 /// What a pipe holds, and then some; background jobs may keep it open.
 const DRAIN_MAX_CHUNKS: usize = 64;
+
+/// A thread that waits for room in a pipe does nothing else.
+const LATER_STACK_BYTES: usize = 64 * 1024;
 
 /// What every shell of an executor is started with.
 #[derive(Clone, Debug)]
@@ -309,6 +315,8 @@ impl Channels {
         let (commands_inner, commands) = pipe_with(PipeFlags::CLOEXEC)?;
         let (reports, reports_inner) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&reports, true)?;
+        // Each end has this by itself: the shell waits at its own.
+        rustix::io::ioctl_fionbio(&commands, true)?;
         let body = memfd_create("zareba-body", MemfdFlags::CLOEXEC)?;
         let reports = Receiver::from_owned_fd(reports)?;
         Ok(Self {
@@ -322,9 +330,32 @@ impl Channels {
     }
 }
 
-/// A pipe takes a line this short whole, and the shell has read the one before.
+/// A pipe takes a line this short whole, and the shell has read the one before; unless a command
+/// has found the pipe and filled it.
 fn write_line(pipe: &OwnedFd, line: &str) -> io::Result<()> {
-    rustix::io::write(pipe, format!("{line}\n").as_bytes())?;
+    let line = format!("{line}\n");
+    match rustix::io::write(pipe, line.as_bytes()) {
+        Err(Errno::AGAIN) => write_later(pipe.try_clone()?, line),
+        written => Ok(written.map(drop)?),
+    }
+}
+
+/// Writes a line when there is room. The shell empties its pipe while it waits for a command, and
+/// may find a line in it that makes it take this one; so nobody may stand still for that.
+fn write_later(pipe: OwnedFd, line: String) -> io::Result<()> {
+    let write = move || {
+        loop {
+            let mut room = [PollFd::new(&pipe, PollFlags::OUT)];
+            let waited = rustix::event::poll(&mut room, None);
+            match waited.and_then(|_| rustix::io::write(&pipe, line.as_bytes())) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // Written, or the shell has ended.
+                _ => return,
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("bell".to_owned());
+    thread.stack_size(LATER_STACK_BYTES).spawn(write)?;
     Ok(())
 }
 
