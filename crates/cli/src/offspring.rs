@@ -14,7 +14,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{
-        Pid, PidfdFlags, WaitId, WaitIdOptions, WaitOptions, getpid, getsid, pidfd_open,
+        Pid, PidfdFlags, WaitId, WaitIdOptions, WaitOptions, getpid, pidfd_open,
         set_child_subreaper, wait, waitid,
     },
 };
@@ -72,15 +72,19 @@ impl Reaper {
 /// started them. A helper is in our session, which no orphan can be in. A shell leads its own
 /// session, as a daemon may: it is an orphan if nobody has waited for it for a whole interval.
 fn reap_once(seen_before: &HashSet<ProcessId>) -> HashSet<ProcessId> {
-    let ours = getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
     let us = getpid().as_raw_nonzero().get();
-    let ended = Process::all()
+    let processes = Process::all();
+    // Taken from the table, where it is 0 if its leader is outside of our namespace.
+    let ours = processes
+        .iter()
+        .find_map(|process| (process.id.pid == us).then_some(process.session));
+    let ended = processes
         .into_iter()
         .filter(|process| process.parent == us && process.is_zombie);
     let mut undecided = HashSet::new();
     for process in ended {
         let is_orphan = process.session != process.id.pid || seen_before.contains(&process.id);
-        if process.session == ours {
+        if Some(process.session) == ours {
             continue;
         }
         if is_orphan {

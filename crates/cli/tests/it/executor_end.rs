@@ -140,6 +140,19 @@ fn orphans_are_reaped_when_its_signals_were_held_back() {
     orphans_are_reaped_by(&Executor::start_below(&["env", "--block-signal"]));
 }
 
+/// In a container, the leader of the session that it is in may be outside, where it cannot see it.
+#[test]
+fn orphans_are_reaped_when_its_session_is_nobodys() {
+    let namespace = [
+        "unshare",
+        "--map-current-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ];
+    orphans_are_reaped_by(&Executor::start_below(&namespace));
+}
+
 fn orphans_are_reaped_by(executor: &Executor) {
     executor.run("(sh -c 'echo $$ > orphan; exec sleep 0.05' &)");
     let number = executor.run("until [ -s orphan ]; do sleep 0.01; done; cat orphan");
