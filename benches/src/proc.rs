@@ -139,8 +139,9 @@ mod tests {
 
     #[test]
     fn a_family_is_a_process_with_its_children_and_theirs() {
+        // A job in the background would have no input otherwise, and end at once.
         let mut child = std::process::Command::new("sh")
-            .args(["-c", "cat & echo started; wait"])
+            .args(["-c", "exec 3<&0; cat <&3 & echo started; wait"])
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .spawn()
