@@ -7,14 +7,9 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::File,
     io::{self, PipeWriter, Write as _},
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::process::CommandExt as _,
-    },
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
@@ -27,12 +22,14 @@ use crate::{
     members::MARK,
     native::KEPT_LINE,
     process::ServerProcess,
-    spawner::{GO_AHEAD, SpawnOrder, Spawner},
+    spawner::{SpawnOrder, Spawner},
 };
 
 mod complaints;
+mod standard;
 
 use complaints::Complaints;
+use standard::Ours;
 
 /// What an executor writes once it listens and can run actions.
 const READY_LINE: &[u8] = b"ready\n";
@@ -157,18 +154,12 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
         arguments: arguments(order, &socket)?,
         environment,
     };
-    let (standard, ours) = Standard::open(order).map_err(StartServerError::Channels)?;
+    let (pid, ours) = standard::start(order, start)?;
     let Ours {
         lifeline,
         output,
         errors,
     } = ours;
-    let pid = standard
-        .start(order, start, lifeline.as_ref())
-        .map_err(|source| StartServerError::Spawn {
-            program: order.program.to_owned(),
-            source,
-        })?;
     let process = ServerProcess::adopt(pid).map_err(StartServerError::Channels)?;
     let (lifeline, tie) = match order.tether {
         Tether::Lifeline => (lifeline, None),
@@ -245,86 +236,6 @@ impl Drop for Server {
             drop(lifeline);
             self.process.end_blocking();
         }
-    }
-}
-
-/// The standard descriptors of an executor or supervisor.
-struct Standard {
-    input: OwnedFd,
-    output: OwnedFd,
-    errors: OwnedFd,
-}
-
-/// Our own ends of them.
-struct Ours {
-    lifeline: Option<PipeWriter>,
-    output: OwnedFd,
-    errors: Option<OwnedFd>,
-}
-
-impl Standard {
-    fn open(order: &Order<'_>) -> io::Result<(Self, Ours)> {
-        let (output, output_inside) = io::pipe()?;
-        let (input, lifeline) = match (order.tether, &order.walls) {
-            (Tether::Free, None) => (File::open("/dev/null")?.into(), None),
-            _ => {
-                let (input, lifeline) = io::pipe()?;
-                (OwnedFd::from(input), Some(lifeline))
-            }
-        };
-        let (errors, errors_inside) = match order.tether {
-            Tether::Lifeline => {
-                let (errors, inside) = io::pipe()?;
-                (Some(errors.into()), inside.into())
-            }
-            // A pipe would break when we go, so it gets a file to complain to.
-            Tether::Free => (None, File::create_new(order.directory.join(LOG))?.into()),
-        };
-        let standard = Self {
-            input,
-            output: output_inside.into(),
-            errors: errors_inside,
-        };
-        let ours = Ours {
-            lifeline,
-            output: output.into(),
-            errors,
-        };
-        Ok((standard, ours))
-    }
-
-    /// Starts our program, as a copy of one that stands ready when that can be. It is our child.
-    fn start(
-        self,
-        order: &Order<'_>,
-        start: SpawnOrder,
-        lifeline: Option<&PipeWriter>,
-    ) -> io::Result<i32> {
-        if order.walls.is_some() {
-            let standard = [&self.input, &self.output, &self.errors].map(|own| own.as_fd());
-            if let Some(pid) = order.spawner.spawn(order.program, &start, standard)
-                && lifeline.is_some_and(|mut lifeline| lifeline.write_all(GO_AHEAD).is_ok())
-            {
-                return Ok(pid);
-            }
-        }
-        let mut command = Command::new(order.program);
-        command
-            .args(start.arguments.iter().skip(1))
-            .env_clear()
-            .envs(start.environment)
-            .stdin(self.input)
-            .stdout(self.output)
-            .stderr(self.errors)
-            // Keys pressed at our terminal are not meant for it.
-            .process_group(0);
-        if order.walls.is_none() {
-            // It must not keep the place busy where we happened to be started. A supervisor leaves
-            // it by itself: to be told where to go, a child of a static program would have to be a
-            // copy of it first, and servers are large.
-            command.current_dir("/");
-        }
-        i32::try_from(command.spawn()?.id()).map_err(io::Error::other)
     }
 }
 

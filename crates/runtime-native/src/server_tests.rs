@@ -1,6 +1,6 @@
 //! The command line and environment of an executor, and starts that fail.
 
-use std::sync::LazyLock;
+use std::{process::Command, sync::LazyLock};
 
 use zareba_runtime::RuntimeError;
 

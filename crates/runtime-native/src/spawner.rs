@@ -7,38 +7,22 @@
 //! number of the new process, which is *our* child. It ends when we do.
 
 mod order;
+mod running;
 mod serve;
 
 use std::{
-    io,
-    os::{
-        fd::{BorrowedFd, OwnedFd},
-        unix::process::CommandExt as _,
-    },
+    io::{self, PipeWriter},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::{Mutex, TryLockError},
-    time::Duration,
 };
-
-use rustix::{
-    io::retry_on_intr,
-    net::{RecvFlags, recv, sockopt},
-};
-use zareba_confine::handover;
 
 pub(crate) use order::SpawnOrder;
+use running::Running;
 pub use serve::serve_spawner;
 
-/// How long a spawner may take to answer, which is a matter of microseconds unless the machine
-/// is overloaded; then an ordinary start is no worse.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
-
 /// What a copy waits for on its standard input before it begins.
-pub(crate) const GO_AHEAD: &[u8; 1] = b">";
-
-/// How long the place in a spawner's command line is that its copies show their own in.
-const ROOM: usize = 2000;
+const GO_AHEAD: &[u8; 1] = b">";
 
 /// Starts supervisors, from the third on by copying.
 #[derive(Debug)]
@@ -56,12 +40,6 @@ enum State {
     Running(Running),
 }
 
-#[derive(Debug)]
-struct Running {
-    channel: OwnedFd,
-    process: Child,
-}
-
 impl Spawner {
     pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
@@ -70,80 +48,43 @@ impl Spawner {
         }
     }
 
-    /// Starts a supervisor and returns its number; nothing when whoever asks has to start one in
-    /// the ordinary way. The supervisor begins when it reads [`GO_AHEAD`] on its standard input.
+    /// Starts a supervisor whose standard input is the other end of `lifeline`, and returns its
+    /// number; nothing when no spawner was asked, and whoever wants a supervisor has to start it in
+    /// the ordinary way.
+    ///
+    /// # Errors
+    /// When a spawner was asked and has failed. It is ended then, but it has had the descriptors:
+    /// they must not be used again.
     pub(crate) fn spawn(
         &self,
         program: &Path,
         order: &SpawnOrder,
         standard: [BorrowedFd<'_>; 3],
-    ) -> Option<i32> {
-        let bytes = order.encode()?;
+        lifeline: &PipeWriter,
+    ) -> io::Result<Option<i32>> {
+        let Some(bytes) = order.encode() else {
+            return Ok(None);
+        };
         // Whoever would have to wait is served faster in the ordinary way, and never long.
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::WouldBlock) => return Ok(None),
         };
         match &*state {
-            State::Unused => {
-                *state = State::UsedOnce;
-                None
-            }
-            State::UsedOnce => {
-                match Running::start(program, &self.state_dir) {
-                    Ok(running) => *state = State::Running(running),
-                    Err(error) => tracing::warn!(%error, "cannot start a spawner of sandboxes"),
-                }
-                None
-            }
-            State::Running(running) => match running.order(&bytes, &standard) {
-                Ok(pid) => Some(pid),
-                Err(error) => {
-                    tracing::warn!(%error, "a spawner of sandboxes has failed");
-                    *state = State::Unused;
-                    None
-                }
+            State::Unused => *state = State::UsedOnce,
+            State::UsedOnce => match Running::start(program, &self.state_dir) {
+                Ok(running) => *state = State::Running(running),
+                Err(error) => tracing::warn!(%error, "cannot start a spawner of sandboxes"),
             },
+            State::Running(running) => {
+                let copied = running.copy(&bytes, standard, lifeline);
+                if copied.is_err() {
+                    *state = State::Unused;
+                }
+                return copied.map(Some);
+            }
         }
-    }
-}
-
-impl Running {
-    fn start(program: &Path, state_dir: &Path) -> io::Result<Self> {
-        let (channel, theirs) = handover::pair()?;
-        sockopt::set_socket_timeout(&channel, sockopt::Timeout::Recv, Some(ANSWER_MAX))?;
-        let process = Command::new(program)
-            .args(["spawner", "--for"])
-            .arg(state_dir)
-            .args(["--room", &" ".repeat(ROOM)])
-            .env_clear()
-            .stdin(theirs)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Keys pressed at our terminal are not meant for it.
-            .process_group(0)
-            .spawn()?;
-        Ok(Self { channel, process })
-    }
-
-    /// Without an answer there may be a copy. It never goes ahead, and ends.
-    fn order(&self, order: &[u8], standard: &[BorrowedFd<'_>; 3]) -> io::Result<i32> {
-        handover::send_with(&self.channel, order, standard)?;
-        let mut answer = [0; 4];
-        let (length, _) = retry_on_intr(|| recv(&self.channel, &mut answer, RecvFlags::empty()))?;
-        match i32::from_ne_bytes(answer) {
-            _ if length != answer.len() => Err(io::ErrorKind::UnexpectedEof.into()),
-            errno @ ..0 => Err(io::Error::from_raw_os_error(-errno)),
-            pid => Ok(pid),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It holds nothing that would have to be put in order.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Ok(None)
     }
 }

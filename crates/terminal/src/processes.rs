@@ -34,7 +34,9 @@ pub struct Process {
     pub id: ProcessId,
     /// The number of its parent.
     pub parent: i32,
-    /// The number of its session's leader.
+    /// The number of its process group; 0 if that is outside of our namespace.
+    pub group: i32,
+    /// The number of its session's leader; 0 if that is outside of our namespace.
     pub session: i32,
     /// It has ended and nobody has waited for it.
     pub is_zombie: bool,
@@ -73,11 +75,13 @@ impl Process {
         let mut fields = fields.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
         let start_time = fields.nth(15)?.parse().ok()?;
         Some(Self {
             id: ProcessId { pid, start_time },
             parent,
+            group,
             session,
             is_zombie: state == "Z" || state == "X",
             is_stopped: state == "T" || state == "t",
@@ -240,6 +244,7 @@ mod tests {
         Process {
             id,
             parent,
+            group: session,
             session,
             is_zombie: false,
             is_stopped: false,
@@ -250,7 +255,7 @@ mod tests {
     fn fields_are_counted_past_an_awkward_name() {
         let stat = "7 (a) b) Z 3 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0";
         let read = Process::parse(7, stat).unwrap();
-        assert_eq!((read.parent, read.session), (3, 5));
+        assert_eq!((read.parent, read.group, read.session), (3, 7, 5));
         assert_eq!(read.id.start_time, 4242);
         assert!(read.is_zombie);
         assert_eq!(Process::parse(7, "7 (a) S 3"), None);

@@ -74,8 +74,6 @@ fn take_over([input, output, errors]: [OwnedFd; 3]) -> io::Result<()> {
     stdio::dup2_stderr(&errors)?;
     // Nobody else would see the end of these.
     drop((input, output, errors));
-    // Keys pressed at a terminal are not meant for it.
-    rustix::process::setpgid(None, None)?;
     let mut word = [0; GO_AHEAD.len()];
     rustix::io::retry_on_intr(|| rustix::io::read(stdio::stdin(), &mut word))?;
     if word == *GO_AHEAD {

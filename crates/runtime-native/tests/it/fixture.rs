@@ -1,6 +1,11 @@
 //! Runtimes with a state directory of their own.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
 
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -119,8 +124,15 @@ pub(crate) fn walls() -> Walls {
 }
 
 pub(crate) fn native_with(walls: Walls) -> Fixture<NativeRuntime> {
-    let state = state();
-    let runtime = NativeRuntime::new(options(&state), local_options(), walls);
+    native_in(state(), local_options(), walls)
+}
+
+pub(crate) fn native_by(local: LocalOptions) -> Fixture<NativeRuntime> {
+    native_in(state(), local, walls())
+}
+
+fn native_in(state: Arc<TempDir>, local: LocalOptions, walls: Walls) -> Fixture<NativeRuntime> {
+    let runtime = NativeRuntime::new(options(&state), local, walls);
     Fixture { runtime, state }
 }
 
@@ -178,6 +190,18 @@ async fn output_of(sandbox: &dyn Sandbox, command: &str, action: ActionEvent) ->
         ObservationKind::Run(output) if output.metadata.exit_code == 0 => observation.content,
         other => panic!("`{command}` came to {other:?}: {}", observation.content),
     }
+}
+
+/// Writes a program by another process: a descriptor of ours that is open for writing, inherited by
+/// a fork of another test, would keep it from being started.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let status = Command::new("sh")
+        .args(["-c", "printf %s \"$1\" >\"$0\" && chmod 700 \"$0\""])
+        .arg(path)
+        .arg(text)
+        .status()
+        .unwrap();
+    assert!(status.success());
 }
 
 pub(crate) fn program() -> PathBuf {

@@ -1,11 +1,23 @@
 //! Supervisors that are copies of a process that stands ready.
 
-use std::{collections::BTreeSet, fs, sync::Arc};
+mod failures;
+mod orders;
+mod withheld;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use zareba_protocol::{Action, WriteFile};
-use zareba_runtime::{Runtime, Sandbox};
-use zareba_runtime_native::NativeRuntime;
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
+use zareba_executor::Linting;
+use zareba_protocol::{Action, EditFile, WriteFile};
+use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_runtime_native::{NativeOptions, NativeRuntime};
 use zareba_terminal::Process;
 
 use crate::fixture::{self, Fixture, output, spec};
@@ -32,6 +44,35 @@ fn spawner(fixture: &Fixture<NativeRuntime>) -> Option<i32> {
     our_children("spawner", fixture).first().copied()
 }
 
+/// How many supervisors are copies: those were not started with what they are told.
+fn copies(fixture: &Fixture<NativeRuntime>) -> usize {
+    let is_copy = |pid: &i32| {
+        let started_with = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+        !started_with.contains("ZAREBA_FILES_SCOPE=")
+    };
+    let supervisors = our_children("supervise", fixture).into_iter();
+    supervisors.filter(is_copy).count()
+}
+
+/// Our program, but for what it does as a spawner: `spawner` opens the pipe `begun` when it is about
+/// to take orders.
+fn program_with(place: &Path, spawner: &str) -> PathBuf {
+    mknodat(CWD, place.join("begun"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let (program, path) = (fixture::program(), place.join("program"));
+    let script = format!(
+        "#!/bin/sh\nprogram='{}' place='{}'\n[ \"$1\" = spawner ] || exec \"$program\" \"$@\"\n{spawner}\n",
+        program.display(),
+        place.display()
+    );
+    fixture::write_program(&path, &script);
+    path
+}
+
+/// Returns when such a spawner is about to take orders.
+fn await_beginning(place: &TempDir) {
+    fs::read(place.path().join("begun")).unwrap();
+}
+
 async fn create(runtime: &impl Runtime, count: usize) -> Vec<Arc<dyn Sandbox>> {
     let mut sandboxes = Vec::new();
     for _ in 0..count {
@@ -40,15 +81,14 @@ async fn create(runtime: &impl Runtime, count: usize) -> Vec<Arc<dyn Sandbox>> {
     sandboxes
 }
 
+/// Uses all of them before it closes them.
 async fn close(sandboxes: Vec<Arc<dyn Sandbox>>) {
+    for sandbox in &sandboxes {
+        assert_eq!(output(&**sandbox, "echo $((6 * 7))").await, "42");
+    }
     for sandbox in sandboxes {
         sandbox.close().await.unwrap();
     }
-}
-
-/// What a process was started with: a copy has nothing of its own there.
-fn was_started_with(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/environ")).unwrap()
 }
 
 #[tokio::test]
@@ -58,15 +98,8 @@ async fn whoever_needs_many_sandboxes_gets_copies_that_are_its_own_children() {
     assert_eq!(spawner(&fixture), None, "one sandbox needs no spawner");
     sandboxes.extend(create(&fixture.runtime, 3).await);
     assert!(spawner(&fixture).is_some());
-    let supervisors = our_children("supervise", &fixture);
-    assert_eq!(supervisors.len(), 4);
-    let copies = supervisors
-        .iter()
-        .filter(|pid| was_started_with(**pid).is_empty());
-    assert_eq!(copies.count(), 4 - COPIES_FROM);
-    for sandbox in &sandboxes {
-        assert_eq!(output(&**sandbox, "echo $((6 * 7))").await, "42");
-    }
+    assert_eq!(our_children("supervise", &fixture).len(), 4);
+    assert_eq!(copies(&fixture), 4 - COPIES_FROM);
     close(sandboxes).await;
     assert_eq!(our_children("supervise", &fixture), Vec::<i32>::new());
     assert_eq!(fixture.leftovers(), [""; 0]);
@@ -97,19 +130,73 @@ async fn what_is_drawn_by_lot_is_drawn_anew_in_every_copy() {
     close(sandboxes).await;
 }
 
+/// The next copy would have it in its own memory.
 #[tokio::test]
-async fn a_spawner_that_was_killed_is_done_without_and_replaced() {
+async fn a_spawner_keeps_nothing_of_an_order() {
+    const SECRET: &str = "a-secret-for-one-sandbox";
     let fixture = fixture::native();
-    let mut sandboxes = create(&fixture.runtime, COPIES_FROM + 1).await;
-    let killed = spawner(&fixture).unwrap();
-    let pid = Pid::from_raw(killed).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
-    waitpid(Some(pid), WaitOptions::empty()).unwrap();
-    sandboxes.extend(create(&fixture.runtime, COPIES_FROM + 2).await);
-    assert!(spawner(&fixture).is_some_and(|spawner| spawner != killed));
-    for sandbox in &sandboxes {
-        assert_eq!(output(&**sandbox, "echo well").await, "well");
-    }
+    let mut sandboxes = create(&fixture.runtime, COPIES_FROM).await;
+    let given = SandboxSpec {
+        environment: vec![("TOKEN".to_owned(), SECRET.to_owned())],
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(given).await.unwrap();
+    assert_eq!(output(&*sandbox, "echo $TOKEN").await, SECRET);
+    assert_eq!(copies(&fixture), 1);
+    let spawner = spawner(&fixture).unwrap();
+    let own_argument = fixture.state.path().to_str().unwrap();
+    assert!(holds(spawner, own_argument), "what it has is found");
+    assert!(!holds(spawner, SECRET));
+    assert!(!holds(spawner, sandbox.id().as_str()));
+    sandboxes.push(sandbox);
     close(sandboxes).await;
-    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+/// Whether a process has a text in memory that it can write to.
+fn holds(pid: i32, text: &str) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let writable = maps.lines().filter_map(|line| {
+        let (range, _) = line.split_once(" rw")?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).unwrap();
+        Some((number(start), number(end)))
+    });
+    writable.into_iter().any(|(start, end)| {
+        let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+        memory.read_exact_at(&mut bytes, start).unwrap();
+        bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    })
+}
+
+/// An executor that was not executed has no environment but the one that it was given as a value.
+#[tokio::test]
+async fn programs_that_a_copied_executor_starts_have_its_environment() {
+    let state = fixture::state();
+    let options = NativeOptions {
+        linting: Linting::On,
+        ..fixture::options(&state)
+    };
+    let runtime = NativeRuntime::new(options, fixture::local_options(), fixture::walls());
+    let fixture = Fixture { runtime, state };
+    let sandboxes = create(&fixture.runtime, COPIES_FROM + 1).await;
+    assert_eq!(copies(&fixture), 1);
+    let sandbox = sandboxes.last().unwrap();
+    // Only a search path leads there.
+    let checker = "cat > /usr/local/bin/flake8 <<'END' && chmod +x /usr/local/bin/flake8\n\
+                   #!/bin/sh\ngrep -q wrong && echo \"1 1 F821 $HOME $LANG\"\nEND";
+    output(&**sandbox, checker).await;
+    output(&**sandbox, "echo right > edited.py").await;
+    let path = sandbox.workspace().join("edited.py");
+    let edit = EditFile {
+        old_str: Some("right".to_owned()),
+        new_str: Some("wrong".to_owned()),
+        ..EditFile::new(path.to_str().unwrap(), "str_replace")
+    };
+    let edited = sandbox.run_action(Action::Edit(edit).into()).await.unwrap();
+    let told = edited.observation.content;
+    assert!(told.contains("F821 /home/agent C.UTF-8\n"), "{told}");
+    close(sandboxes).await;
 }
