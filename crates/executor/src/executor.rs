@@ -114,6 +114,16 @@ impl Executor {
     /// # Errors
     /// When a directory cannot be used or no shell starts; nothing is left behind.
     pub async fn start(options: ExecutorOptions) -> Result<Self, StartExecutorError> {
+        let executor = Self::prepare(options)?;
+        executor.begin(|| {}).await?;
+        Ok(executor)
+    }
+
+    /// Makes everything but the first shell. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When a directory cannot be used.
+    pub fn prepare(options: ExecutorOptions) -> Result<Self, StartExecutorError> {
         let working_dir = prepare_working_directory(&options)?;
         let state =
             StateDirectory::prepare(&options).map_err(StartExecutorError::StateDirectory)?;
@@ -163,21 +173,28 @@ impl Executor {
             timeout: options.timeout,
             activity: Notify::new(),
         };
-        let executor = Self {
+        Ok(Self {
             acting: Arc::new(acting),
             programs,
             raw,
             transfers,
             once: Once::default(),
             _state: state,
-        };
-        executor
-            .acting
-            .shells
-            .get(&ShellName::default())
-            .await
-            .map_err(StartExecutorError::Shell)?;
-        Ok(executor)
+        })
+    }
+
+    /// Starts the first shell. `ready` is called as soon as actions can be asked for, which is a
+    /// little before this returns; not at all when there is a first shell already.
+    ///
+    /// # Errors
+    /// When no shell starts.
+    pub async fn begin(
+        &self,
+        ready: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartExecutorError> {
+        let first = ShellName::default();
+        let opened = self.acting.shells.open(&first, ready).await;
+        opened.map(drop).map_err(StartExecutorError::Shell)
     }
 
     /// Runs one action. Dropping the future leaves what it started in a consistent state: a

@@ -18,6 +18,7 @@ mod texts;
 mod turn;
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -72,23 +73,37 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// Starts a shell in `directory` and returns once it can take commands.
+    /// Starts a shell in `directory` and returns once it can take commands. `ready` is called a
+    /// little earlier, as soon as it is certain that it will. Dropping the future ends the shell.
     pub(crate) async fn start(
         spec: ShellSpec,
         name: &str,
         directory: &Path,
         identity: Identity,
+        ready: impl FnOnce() + Send + 'static,
     ) -> Result<Self, StartShellError> {
         let (requests, receiver) = mpsc::channel(QUEUE);
         let mut actor = Actor::new(spec, name, directory.to_owned(), receiver);
-        actor.start_shell().await?;
         let (output, place) = (actor.output.clone(), actor.place.subscribe());
         let closing = Arc::clone(&actor.closing);
         let (alive, gone) = watch::channel(());
+        let (mut tell, told) = oneshot::channel();
+        let process = actor.spawn_shell()?;
         tokio::spawn(async move {
-            actor.serve().await;
+            let taken_over = tokio::select! {
+                taken_over = actor.take_over(process, ready) => taken_over,
+                () = tell.closed() => return,
+            };
+            let is_there = taken_over.is_ok();
+            let _ = tell.send(taken_over);
+            if is_there {
+                actor.serve().await;
+            }
             drop(alive);
         });
+        // Without an answer the runtime is about to end, and the shell with it.
+        told.await
+            .map_err(|gone| StartShellError::Channels(io::Error::other(gone)))??;
         Ok(Self {
             requests,
             output,

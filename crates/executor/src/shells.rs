@@ -56,16 +56,18 @@ impl Shells {
 
     /// The shell `name`, started when it is the first time.
     pub(crate) async fn get(&self, name: &ShellName) -> Result<Shell, OpenShellError> {
+        self.open(name, || {}).await
+    }
+
+    /// The same; `ready` is called as soon as a shell that had to be started is.
+    pub(crate) async fn open(
+        &self,
+        name: &ShellName,
+        ready: impl FnOnce() + Send + 'static,
+    ) -> Result<Shell, OpenShellError> {
         let cell = self.cell(name)?;
         let shell = cell
-            .get_or_try_init(|| {
-                Shell::start(
-                    self.spec.clone(),
-                    name.as_str(),
-                    &self.directory,
-                    self.identity.clone(),
-                )
-            })
+            .get_or_try_init(|| self.start(name.as_str(), &self.directory, ready))
             .await?;
         Ok(shell.clone())
     }
@@ -76,7 +78,17 @@ impl Shells {
             .filter(|directory| directory.is_dir())
             .unwrap_or(&self.directory);
         let name = format!("static-{:08x}", rand::random::<u32>());
-        Ok(Shell::start(self.spec.clone(), &name, directory, self.identity.clone()).await?)
+        Ok(self.start(&name, directory, || {}).await?)
+    }
+
+    async fn start(
+        &self,
+        name: &str,
+        directory: &Path,
+        ready: impl FnOnce() + Send + 'static,
+    ) -> Result<Shell, StartShellError> {
+        let (spec, identity) = (self.spec.clone(), self.identity.clone());
+        Shell::start(spec, name, directory, identity, ready).await
     }
 
     /// Where relative paths start: the default shell's directory.

@@ -117,9 +117,24 @@ impl Actor {
     }
 
     /// Starts a shell and waits until it can take commands.
-    pub(super) async fn start_shell(&mut self) -> Result<(), StartShellError> {
-        let directory = self.place.borrow().clone();
-        let (process, report) = start::start(&self.spec, &directory).await?;
+    async fn start_shell(&mut self) -> Result<(), StartShellError> {
+        let process = self.spawn_shell()?;
+        self.take_over(process, || {}).await
+    }
+
+    pub(super) fn spawn_shell(&self) -> Result<ShellProcess, StartShellError> {
+        ShellProcess::start(&self.spec, &self.place.borrow())
+    }
+
+    /// Waits until a shell can take commands. `ready` is called as soon as that is certain: who
+    /// asks for something then waits for the rest of it here.
+    pub(super) async fn take_over(
+        &mut self,
+        process: ShellProcess,
+        ready: impl FnOnce(),
+    ) -> Result<(), StartShellError> {
+        let (process, report) = start::until_ready(process, self.spec.size).await?;
+        ready();
         if let Some(shortcomings) = process.shortcomings() {
             tracing::warn!(program = %process.program.display(), "{shortcomings}");
         }

@@ -1,13 +1,13 @@
-//! Starting a shell and waiting until it is ready.
+//! Waiting until a shell that was started is ready.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
-use zareba_terminal::Screen;
+use zareba_terminal::{Screen, Size};
 
 use super::{
     actor::SCREEN_LIMITS,
-    process::{ShellProcess, ShellSpec, StartShellError},
+    process::{ShellProcess, StartShellError},
     report::{Report, Subject},
 };
 
@@ -17,13 +17,12 @@ const START_MAX: Duration = Duration::from_secs(20);
 /// The report number that means "ready".
 const READY: u64 = 0;
 
-/// Starts a shell in `directory` and returns it with its first report.
-pub(super) async fn start(
-    spec: &ShellSpec,
-    directory: &Path,
+/// Returns a shell with its first report.
+pub(super) async fn until_ready(
+    mut process: ShellProcess,
+    size: Size,
 ) -> Result<(ShellProcess, Report), StartShellError> {
-    let mut process = ShellProcess::start(spec, directory)?;
-    let mut screen = Screen::new(spec.size, SCREEN_LIMITS);
+    let mut screen = Screen::new(size, SCREEN_LIMITS);
     let deadline = Instant::now() + START_MAX;
     let mut chunk = [0; 4096];
     loop {

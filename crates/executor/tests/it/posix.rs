@@ -1,8 +1,19 @@
 //! Shells that are no bash: what they can do, they do as well.
 
-use std::{os::unix::fs::symlink, path::Path};
+use std::{
+    fs::Permissions,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+    time::Duration,
+};
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{CWD, Mode, mkfifoat},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use tempfile::TempDir;
+use zareba_executor::{Executor, ExecutorOptions, FileScope, Linting, User, shell_environment};
 
 use crate::place::{LONG, Place, SLEEPER, blocking, exit_code, metadata};
 
@@ -183,41 +194,87 @@ async fn check_keys_and_ends_in_usr(place: &Place) {
     check_keys_and_ends(place).await;
 }
 
+/// Options of an executor in `home` with a search path that leads nowhere.
+fn options(home: &Path, shell: &str) -> ExecutorOptions {
+    let user = User::current().unwrap();
+    ExecutorOptions {
+        working_dir: home.join("w"),
+        environment: shell_environment([("PATH".into(), "/nowhere".into())], [], &user),
+        user,
+        shell: (!shell.is_empty()).then(|| shell.into()),
+        no_change_timeout: LONG,
+        timeout: LONG,
+        scope: FileScope::WholeFilesystem,
+        linting: Linting::Off,
+        state_dir: None,
+    }
+}
+
 #[tokio::test]
 async fn a_shell_that_is_not_there_is_named() {
     let home = tempfile::tempdir().unwrap();
-    let options = |shell: &str| {
-        let user = zareba_executor::User::current().unwrap();
-        zareba_executor::ExecutorOptions {
-            working_dir: home.path().join("w"),
-            environment: zareba_executor::shell_environment(
-                [("PATH".into(), "/nowhere".into())],
-                [],
-                &user,
-            ),
-            user,
-            shell: (!shell.is_empty()).then(|| shell.into()),
-            no_change_timeout: LONG,
-            timeout: LONG,
-            scope: zareba_executor::FileScope::WholeFilesystem,
-            linting: zareba_executor::Linting::Off,
-            state_dir: None,
-        }
-    };
-    let error = zareba_executor::Executor::start(options(""))
-        .await
-        .unwrap_err();
+    let start = |shell| Executor::start(options(home.path(), shell));
+    let error = start("").await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         cause,
         "cannot find a shell: neither `bash` nor `sh` is in the search path `/nowhere`"
     );
-    let error = zareba_executor::Executor::start(options("/bin/false"))
-        .await
-        .unwrap_err();
+    let error = start("/bin/false").await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(
         cause.starts_with("the shell `/bin/false` ended before it was ready"),
         "{cause}"
     );
+}
+
+#[tokio::test]
+async fn whoever_gives_up_waiting_for_the_first_shell_ends_it() {
+    let home = tempfile::tempdir().unwrap();
+    let shell = home.path().join("sh");
+    let fifo = home.path().join("number");
+    let text = format!(
+        "#!/bin/sh\necho $$ > {}\nexec /bin/sleep 1000\n",
+        fifo.display()
+    );
+    std::fs::write(&shell, text).unwrap();
+    std::fs::set_permissions(&shell, Permissions::from_mode(0o755)).unwrap();
+    mkfifoat(CWD, &fifo, Mode::from_raw_mode(0o600)).unwrap();
+    let executor = Executor::prepare(options(home.path(), shell.to_str().unwrap())).unwrap();
+    let told = tokio::task::spawn_blocking(move || std::fs::read_to_string(fifo).unwrap());
+    let number = tokio::select! {
+        begun = executor.begin(|| panic!("it is not ready")) => panic!("{begun:?}"),
+        number = told => number.unwrap(),
+    };
+    let pid = Pid::from_raw(number.trim().parse().unwrap()).unwrap();
+    // Gone already, or about to be.
+    if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
+        let wait = move || {
+            // Half of what it may take until it is ready: then it would be ended anyway.
+            let within = Timespec::try_from(Duration::from_secs(10)).unwrap();
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&within)).unwrap()
+        };
+        let ended = tokio::task::spawn_blocking(wait).await.unwrap();
+        assert_eq!(ended, 1, "the shell lives on");
+    }
+}
+
+#[tokio::test]
+async fn readiness_is_told_once_and_before_the_first_command() {
+    let home = tempfile::tempdir().unwrap();
+    let executor = Executor::prepare(options(home.path(), "/bin/sh")).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let again = tell.clone();
+    executor
+        .begin(move || tell.send("first").unwrap())
+        .await
+        .unwrap();
+    executor
+        .begin(move || again.send("second").unwrap())
+        .await
+        .unwrap();
+    assert_eq!(told.iter().collect::<Vec<_>>(), ["first"]);
+    let answer = executor.execute(blocking("echo here")).await;
+    assert_eq!(answer.observation.content, "here");
+    executor.shut_down().await;
 }

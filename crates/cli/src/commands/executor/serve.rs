@@ -145,26 +145,27 @@ impl Life<'_> {
         let reaper = Reaper::watch().or_fail(Exit::Start, "cannot watch for ends of processes")?;
         // Whoever supervises us takes a while to let us have our key.
         let is_supervised = self.arguments.ours.supervised.key_fd.is_some();
-        let prepared = is_supervised.then(|| self.options()).transpose()?;
+        let prepared = is_supervised.then(|| self.prepare()).transpose()?;
         // The socket first: when it is taken, nothing else needs to be started.
         let server = listening::bind(self.arguments, &self.settings.executor)?;
-        let options = match prepared {
-            Some(options) => options,
-            None => self.options()?,
-        };
-        let start = Executor::start(options);
-        let executor = tokio::select! {
-            started = start => Arc::new(started.map_err(|error| no_start(&error))?),
+        let executor = Arc::new(match prepared {
+            Some(executor) => executor,
+            None => self.prepare()?,
+        });
+        let reaper = tokio::spawn(reaper.run());
+        let saver = tokio::spawn(save_memory(executor.clone()));
+        let service = Arc::new(Equipped::new(executor.clone()));
+        // Whoever waits for us can connect already, and is answered a moment later.
+        let tell = move || ready.into_iter().for_each(ReadySignal::send);
+        tokio::select! {
+            begun = executor.begin(tell) => begun.map_err(|error| no_start(&error))?,
             () = stops.next() => return Ok(Exit::Success),
-        };
+        }
         let viewer = self.arguments.port.and_then(viewer::bind);
         let published = viewer
             .as_ref()
             .and_then(|viewer| Published::new(viewer.url()));
         self.announce(&server)?;
-        if let Some(ready) = ready {
-            ready.send();
-        }
 
         let (stop, stopped) = watch::channel(());
         let until_stopped = |mut stopped: watch::Receiver<()>| async move {
@@ -174,9 +175,6 @@ impl Life<'_> {
         if let Some(viewer) = viewer {
             tokio::spawn(viewer.serve(until_stopped(stopped.clone())));
         }
-        let reaper = tokio::spawn(reaper.run());
-        let saver = tokio::spawn(save_memory(executor.clone()));
-        let service = Arc::new(Equipped::new(executor.clone()));
         let serving = server.serve(service, until_stopped(stopped));
         let stopping = async {
             stops.next().await;
@@ -195,6 +193,10 @@ impl Life<'_> {
             tracing::warn!("shells took too long to end");
         }
         Ok(Exit::Success)
+    }
+
+    fn prepare(&self) -> Result<Executor, Failure> {
+        Executor::prepare(self.options()?).map_err(|error| no_start(&error))
     }
 
     fn options(&self) -> Result<ExecutorOptions, Failure> {
