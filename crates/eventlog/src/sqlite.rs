@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use zareba_protocol::SessionId;
 
 use crate::{
-    Appended, Digest, Document, DocumentName, Durability, Entry, Expected, Health, IdempotencyKey,
-    LogError, Options, Patience, Record, Recovery, Selection, Store, Usage,
+    Appended, Digest, Document, DocumentName, Entry, Expected, Health, IdempotencyKey, LogError,
+    Options, Patience, Record, Recovery, Selection, Store, Usage,
     chain::Row,
     page,
     store::{BoxFuture, Head, Rows},
@@ -76,13 +76,8 @@ impl Sqlite {
             .name("event-log".to_owned())
             .spawn(move || runtime.block_on(conduct(post, queue)))
             .map_err(|error| open::error(path, error))?;
-        let writer = match options.durability {
-            Durability::Process => writer.with_shortcut(shortcut),
-            // To wait for the disk is for a thread that nobody else needs.
-            Durability::Disk => writer,
-        };
         Ok(Self {
-            writer: Some(writer),
+            writer: Some(writer.with_shortcut(shortcut)),
             readers: Readers::new(path.to_owned(), alone),
             shared,
             recovery,

@@ -31,6 +31,8 @@ pub struct Asked {
     conductor: Arc<Conductor>,
     errand: Errand,
     told: Arc<OnceLock<Told>>,
+    /// What the errand has found, if that is not the end of the action.
+    known: Option<Known>,
 }
 
 /// What is known of an action once it is recorded.
@@ -59,10 +61,15 @@ enum Walked {
     /// It is left to the server that comes after us.
     Left,
     /// Somebody else walks it, or did.
-    Known {
-        number: u64,
-        answer: Option<pending::Answer>,
-    },
+    Known(Known),
+}
+
+/// An action that was there before.
+#[derive(Clone, Debug)]
+struct Known {
+    number: u64,
+    /// How to wait for its observation, when it is under way here.
+    answer: Option<pending::Answer>,
 }
 
 impl Asked {
@@ -85,13 +92,18 @@ impl Asked {
     /// Without a [`number`](Self::number), because no action was recorded: state, key, log.
     /// With one, when the log cannot be read or written.
     pub async fn answer(&mut self) -> Result<Arc<Record>, SessionError> {
-        match (&mut self.errand).await? {
-            Walked::Ended(outcome) => outcome.into_result(),
-            Walked::Left => Err(SessionError::ShuttingDown),
-            Walked::Known { number, answer } => match answer {
-                Some(answer) => outcome(answer).await,
-                None => self.conductor.answer(number).await,
+        // Kept: whoever goes away while another one walks, and comes back, walks no second time.
+        let known = match &self.known {
+            Some(known) => known,
+            None => match (&mut self.errand).await? {
+                Walked::Ended(outcome) => return outcome.into_result(),
+                Walked::Left => return Err(SessionError::ShuttingDown),
+                Walked::Known(known) => self.known.insert(known),
             },
+        };
+        match &known.answer {
+            Some(answer) => outcome(answer.clone()).await,
+            None => self.conductor.answer(known.number).await,
         }
     }
 }
@@ -109,6 +121,7 @@ impl Conductor {
                 runtime: None,
             },
             told,
+            known: None,
         }
     }
 
@@ -135,10 +148,10 @@ impl Conductor {
         // From now on only theirs: it goes when they do.
         drop(told);
         Ok(match begun.rest {
-            None => Walked::Known {
+            None => Walked::Known(Known {
                 number,
                 answer: begun.answer,
-            },
+            }),
             Some(rest) => match self.end(rest).await {
                 Some(outcome) => Walked::Ended(outcome),
                 None => Walked::Left,

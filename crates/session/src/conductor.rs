@@ -108,8 +108,8 @@ pub(crate) struct Conductor {
     pub(crate) failure: Mutex<Option<SessionError>>,
     pub(crate) state: watch::Sender<SessionState>,
     now: Mutex<Now>,
-    /// The version of its document.
-    document: Exclusive<u64>,
+    /// The version of its document, once there is one.
+    document: Exclusive<Option<u64>>,
     next_event: watch::Receiver<u64>,
     ends: Option<Instant>,
 }
@@ -134,7 +134,8 @@ struct Now {
 pub(crate) struct Beginning {
     pub(crate) id: SessionId,
     pub(crate) document: SessionDocument,
-    pub(crate) version: u64,
+    /// `None` for one that is not written down yet.
+    pub(crate) version: Option<u64>,
     /// `None` when it has secrets that are not known here.
     pub(crate) mask: Option<Mask>,
 }
@@ -347,8 +348,8 @@ impl Conductor {
     pub(crate) async fn leave_tombstone(&self) -> Result<(), LogError> {
         let version = self.document.lock().await;
         let (store, name) = (self.common.log.store(), document::name(&self.id));
-        let expected = Expected::Version(*version);
-        store.put(name, document::tombstone(), expected).await?;
+        let tombstone = document::tombstone();
+        store.put(name, tombstone, expected(*version)).await?;
         let before = self.now().ended_as.take();
         if let (Some(live), Some(before)) = (self.live.upgrade(), before) {
             live.recount(&self.id, &self.facts.owner, before, None);
@@ -362,9 +363,13 @@ impl Conductor {
         let document = self.to_document();
         let value = document.to_value()?;
         let (store, name) = (self.common.log.store(), document::name(&self.id));
-        let written = store.put(name, value, Expected::Version(*version)).await?;
-        *version = written.version;
-        self.now().holder = document.holder;
+        let written = store.put(name, value, expected(*version)).await?;
+        *version = Some(written.version);
+        self.now().holder.clone_from(&document.holder);
+        // Let go while it was written: what has our name all the same is taken up again.
+        if let Some(holder) = document.holder.filter(|_| self.is_elsewhere()) {
+            self.common.lease.look_again(holder);
+        }
         Ok(())
     }
 
@@ -497,6 +502,11 @@ impl Drop for InUse {
         self.0.touch();
         self.0.users.send_modify(|users| *users -= 1);
     }
+}
+
+/// What must be true of a document that was last written in a version.
+fn expected(version: Option<u64>) -> Expected {
+    version.map_or(Expected::Absent, Expected::Version)
 }
 
 /// When a life ends that began at a time of the wall's clock. Only the age at the start of this

@@ -4,7 +4,7 @@ use std::{num::NonZeroU8, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::json;
-use zareba_eventlog::{Expected, LogError, Patience};
+use zareba_eventlog::{LogError, Patience};
 use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{Runtime, SandboxSpec};
 
@@ -37,13 +37,10 @@ pub(crate) async fn session(
     };
     let own = new.secrets.iter().map(|(_, secret)| secret);
     let mask = Mask::new(own.chain(&common.options.hidden));
-    let mut document = describe(&new, owner, name, &mask);
-    document.holder = Some(common.lease.holder());
-    let value = document.to_value()?;
     let beginning = Beginning {
         id: id.clone(),
-        document,
-        version: FIRST_VERSION,
+        document: describe(&new, owner, name, &mask),
+        version: None,
         mask: Some(mask),
     };
     let session = Conductor::new(beginning, Arc::clone(&common), Arc::downgrade(&live)).await?;
@@ -51,7 +48,7 @@ pub(crate) async fn session(
     live.insert(&session, &common.options, new.quota)?;
     let begun = match keep_secrets(&session, &new.secrets).await {
         Ok(are_kept) => {
-            let recorded = record(&session, value).await;
+            let recorded = record(&session).await;
             // Only what was kept just now: a session of that name may be there, and have its own.
             if let (Err(_), true, Some(home)) = (&recorded, are_kept, &common.home) {
                 home.forget(&id).await;
@@ -79,9 +76,6 @@ pub(crate) async fn session(
     Ok(session)
 }
 
-/// The version of a document that was written once.
-const FIRST_VERSION: u64 = 1;
-
 /// Keeps what must be hidden, before anything of it can be seen.
 async fn keep_secrets(
     session: &Conductor,
@@ -103,11 +97,11 @@ async fn keep_secrets(
     })
 }
 
-/// Writes down that there shall be a session, before anything is done about it.
-async fn record(session: &Conductor, value: serde_json::Value) -> Result<(), SessionError> {
+/// Writes down that there shall be a session, before anything is done about it. It is live by
+/// then: whoever changes the server's name afterwards finds it there.
+async fn record(session: &Conductor) -> Result<(), SessionError> {
     let store = session.common.log.store();
-    let put = store.put(document::name(&session.id), value, Expected::Absent);
-    put.await.map_err(|error| match error {
+    session.write_down().await.map_err(|error| match error {
         LogError::Conflict { .. } => SessionError::Exists {
             session: session.id.clone(),
         },

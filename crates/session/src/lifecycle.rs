@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use tokio::{sync::RwLockReadGuard, time::Instant};
+use zareba_eventlog::LogError;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxState, Support};
 
@@ -223,6 +224,7 @@ impl Conductor {
         let _gate = self.gate.write().await;
         if !matches!(self.state(), SessionState::Ready | SessionState::Paused)
             || *self.closing.borrow()
+            || self.is_taken().await
         {
             return;
         }
@@ -237,6 +239,17 @@ impl Conductor {
         if let Err(error) = self.become_with(state, status, message).await {
             tracing::error!(session = %self.id, %error, "cannot write down that a session is lost");
         }
+    }
+
+    /// Whether another server has taken it, also when nobody here has noticed yet: then what is
+    /// left of its sandbox is theirs.
+    async fn is_taken(&self) -> bool {
+        if self.is_elsewhere() {
+            return true;
+        }
+        // Only whoever has the last version of its document can write it.
+        self.common.log.is_shared()
+            && matches!(self.write_down().await, Err(LogError::Conflict { .. }))
     }
 
     async fn freeze(&self) -> Result<(), SessionError> {

@@ -222,7 +222,7 @@ async fn find(
         mask: recall::mask(&id, &written, common).await,
         id,
         document: written,
-        version: document.version,
+        version: Some(document.version),
     };
     let session = Conductor::new(beginning, Arc::clone(common), Arc::downgrade(live)).await?;
     let session = Arc::new(session);

@@ -156,7 +156,7 @@ async fn revive(
     let beginning = Beginning {
         id,
         document,
-        version,
+        version: Some(version),
         mask: Some(Mask::default()),
     };
     let (common, live) = (Arc::clone(common), Arc::downgrade(live));

@@ -190,6 +190,13 @@ impl Prompt for Side {
             Self::Waiting(_) => false,
         }
     }
+
+    fn is_synced(&self) -> bool {
+        match self {
+            Self::Connected(connected) => connected.is_synced(),
+            Self::Waiting(_) => true,
+        }
+    }
 }
 
 /// An error with its causes.

@@ -20,7 +20,7 @@ use super::{
     step::{Step, Stop, Tip},
 };
 use crate::{
-    LogError, Options, Record, Recovery,
+    Durability, LogError, Options, Record, Recovery,
     writer::{Append, Backend, Deed, Done, Failure, Prompt},
 };
 
@@ -238,6 +238,10 @@ impl Prompt for Connected {
 
     fn is_behind(&self) -> bool {
         self.journal.is_long()
+    }
+
+    fn is_synced(&self) -> bool {
+        self.options.durability == Durability::Disk
     }
 }
 

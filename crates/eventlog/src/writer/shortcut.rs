@@ -2,11 +2,16 @@
 //! written and the database does not make them wait.
 //!
 //! The queue has a thread of its own, and to wake that and be woken by it takes longer than to
-//! write. Whatever cannot be done in a moment (many at once, a sync, trouble) is left to the thread.
+//! write, and about as long as to sync. Whatever takes longer (many at once, trouble) is left to the
+//! thread, and so is a sync where others would have to wait for it, too.
 
 use std::fmt;
 
-use tokio::sync::Mutex;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Mutex,
+    task::block_in_place,
+};
 
 use super::{Backend, Deed, Done, Failure, Message, Task, conduct::Conductor, group::Group};
 use crate::LogError;
@@ -22,6 +27,9 @@ pub(crate) trait Prompt: Backend {
 
     /// Whether [`Backend::keep_up`] has something to do.
     fn is_behind(&self) -> bool;
+
+    /// Whether each write waits for the disk.
+    fn is_synced(&self) -> bool;
 }
 
 /// The way around the queue.
@@ -37,10 +45,17 @@ impl<B: Prompt + fmt::Debug> Shortcut for Mutex<Option<Conductor<B>>> {
             return Some(Message::Task(task));
         };
         match conductor.as_mut().filter(|conductor| conductor.is_well()) {
-            Some(conductor) => conductor.write_now(task),
-            None => Some(Message::Task(task)),
+            Some(conductor) if !conductor.backend.is_synced() => conductor.write_now(task),
+            Some(conductor) if can_wait() => block_in_place(|| conductor.write_now(task)),
+            _ => Some(Message::Task(task)),
         }
     }
+}
+
+/// Whether this thread may wait, because another one does its other work meanwhile.
+fn can_wait() -> bool {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    flavor.is_ok_and(|flavor| flavor == RuntimeFlavor::MultiThread)
 }
 
 impl<B: Prompt> Conductor<B> {

@@ -4,6 +4,7 @@ mod damage;
 mod files;
 mod full;
 mod io_errors;
+mod journal;
 mod killed;
 mod shortcut;
 mod speed;

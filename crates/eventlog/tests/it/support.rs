@@ -1,10 +1,11 @@
 //! Short ways to say what tests say often.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use zareba_eventlog::{
-    Appended, DocumentName, Entry, EntryKind, EventLog, IdempotencyKey, LogError, Patience, Record,
+    Appended, DocumentName, Durability, Entry, EntryKind, EventLog, IdempotencyKey, LogError,
+    Patience, Record,
 };
 use zareba_protocol::SessionId;
 
@@ -49,6 +50,18 @@ pub(crate) fn keyed(name: &str, payload: Value) -> Entry {
         key: Some(key(name)),
         ..action(payload)
     }
+}
+
+/// Opens the log of a file, whose records outlive the process.
+pub(crate) async fn open(path: &Path) -> EventLog {
+    let opened = EventLog::open_file(path, Durability::Process).await;
+    opened.unwrap()
+}
+
+/// The same for records that outlive the machine.
+pub(crate) async fn open_synced(path: &Path) -> EventLog {
+    let opened = EventLog::open_file(path, Durability::Disk).await;
+    opened.unwrap()
 }
 
 /// Appends and expects that it is new.

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
 use tokio_postgres::NoTls;
-use zareba_eventlog::{Durability, EventLog};
+use zareba_eventlog::{Durability, EventLog, Expected};
 
 use crate::{
     fixture::Site,
@@ -143,5 +145,38 @@ async fn a_visit_ends_when_another_server_takes_the_port_back() {
     let rest = timeout(PATIENCE, visitor.read_to_end(&mut Vec::new())).await;
     assert_eq!(rest.unwrap().unwrap(), 0);
     timeout(PATIENCE, program).await.unwrap().unwrap();
+    database.end(first, &session, second).await;
+}
+
+/// Ports of an owner are counted in memory, where those are, too, that were taken back elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_port_that_was_taken_back_elsewhere_takes_no_room() {
+    // As many as one owner may share.
+    const SHARES_MAX: u16 = 1024;
+    let database = Database::new("room").await;
+    let first = database.first().await;
+    let (session, other) = (first.session().await, first.session().await);
+    share(&first, &session, 1).await;
+    let store = first.sessions.log().store();
+    let shared = store.list("share").await.unwrap().remove(0);
+    let more = (2..=SHARES_MAX).map(|port| {
+        let (mut name, mut value) = (shared.name.clone(), shared.value.clone());
+        name.name = format!("{port:032x}");
+        value["port"] = port.into();
+        store.put(name, value, Expected::Absent)
+    });
+    try_join_all(more).await.unwrap();
+    // Has all of them in memory.
+    let second = database.second(&first).await;
+    let ask = || second.post(format!("/v1/sessions/{other}/ports/1"), json!({}));
+    assert_eq!(ask().await.error(429), "quota_exceeded");
+    // As any server does that takes a port back.
+    store.delete(shared.name).await.unwrap();
+    ask().await.expect(200);
+    first
+        .delete(format!("/v1/sessions/{other}"))
+        .await
+        .expect(204);
     database.end(first, &session, second).await;
 }

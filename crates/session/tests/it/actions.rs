@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::time::timeout;
 use zareba_protocol::{
     Action, CallTool, ConfirmationState, ErrorClass, ReadFile, RunCommand, SendMessage, Think,
 };
@@ -101,6 +102,27 @@ async fn the_same_key_is_one_action_el_7() {
     );
     let refused = session.run(request(run("true"))).await.unwrap_err();
     assert_eq!(refused.class(), ErrorClass::Busy);
+}
+
+/// Whoever asks a second time may go away and come back, as the first may.
+#[tokio::test]
+async fn who_asks_for_a_known_action_can_wait_again() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    output(&session, "mkfifo go").await;
+    let wait = || keyed("k-1", run("cat go"));
+    let first = session.submit(wait()).await.unwrap();
+    let mut again = session.ask(wait());
+    let waited = timeout(Duration::from_millis(100), again.answer()).await;
+    assert!(waited.is_err(), "{waited:?}");
+    assert_eq!(again.number(), Some(first.sequence));
+    let go = request(run_in("other", "echo gone > go"));
+    session.run(go).await.unwrap();
+    let answer = again.answer().await.unwrap();
+    assert_eq!(answer.cause, Some(first.sequence));
+    assert_eq!(text(&event_json(&answer)), "gone");
+    session.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@
 )]
 
 mod actions;
+mod away;
+mod backend;
 mod fixture;
 mod guard;
 mod life;

@@ -1,140 +1,191 @@
-//! Several servers on one log, and backends that do not answer.
+//! Several servers on one log.
 
 mod lease;
+mod names;
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
-use zareba_eventlog::{Durability, EventLog};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::NoTls;
+use zareba_eventlog::{Document, DocumentName, Durability, EntryKind, EventLog, Expected};
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{
-    Capabilities, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, SandboxSummary,
-};
-use zareba_session::{NewSession, SessionError, SessionState, Sessions};
+use zareba_session::{NewSession, SessionError, SessionId, Sessions};
 
 use crate::fixture::{Place, on, output, owner, request, run};
 
-/// A runtime whose backend can be away.
-struct Moody {
-    inner: Arc<dyn Runtime>,
-    is_away: Arc<AtomicBool>,
+/// A server is taken for gone after 20 s, which is looked at every 5 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A database of a test's own: a server of another one would take the sessions over.
+struct Database {
+    server: String,
+    name: String,
 }
 
-impl Moody {
-    fn trouble(&self) -> Option<RuntimeError> {
-        let is_away = self.is_away.load(Ordering::SeqCst);
-        is_away.then(|| RuntimeError::Internal {
-            deed: "reach the backend",
-            source: "it is away".into(),
-        })
-    }
-}
-
-impl Runtime for Moody {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+impl Database {
+    async fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let database = Self {
+            // Set by `scripts/postgresql`, under which this is to be run.
+            server: std::env::var("ZAREBA_TEST_POSTGRES").unwrap(),
+            name: format!("lease_{}_{count}", std::process::id()),
+        };
+        let create = format!("CREATE DATABASE {}", database.name);
+        tell(&database.server, &create).await;
+        database
     }
 
-    fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
-        self.inner.create(spec)
+    fn url(&self) -> String {
+        let own = format!("/{}?", self.name);
+        self.server.replace("/postgres?", &own)
     }
 
-    fn attach(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
-        match self.trouble() {
-            Some(trouble) => Box::pin(async { Err(trouble) }),
-            None => self.inner.attach(sandbox),
-        }
+    async fn open(&self) -> EventLog {
+        let opened = EventLog::open_database(&self.url(), Durability::Process).await;
+        opened.unwrap()
     }
 
-    fn destroy(&self, sandbox: &SandboxId) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        match self.trouble() {
-            Some(trouble) => Box::pin(async { Err(trouble) }),
-            None => self.inner.destroy(sandbox),
-        }
-    }
-
-    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxSummary>, RuntimeError>> {
-        match self.trouble() {
-            Some(trouble) => Box::pin(async { Err(trouble) }),
-            None => self.inner.list(),
-        }
+    async fn remove(self) {
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        tell(&self.server, &drop).await;
     }
 }
 
-#[tokio::test]
-async fn a_sandbox_whose_backend_is_only_down_is_not_lost() {
-    let place = Place::new();
-    let id = place.id("kept");
-    let sessions = place.serve().await;
-    let new = NewSession {
+async fn tell(url: &str, statements: &str) {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(statements).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
+
+/// Makes sessions in an async runtime of its own, which is gone afterwards without a word, like
+/// the process that it stands for.
+async fn in_a_lost_life(
+    database: &Database,
+    place: &Place,
+    work: impl AsyncFnOnce(&Sessions) + Send + 'static,
+) {
+    let (url, place) = (database.url(), place.clone());
+    let life = move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let log = runtime.block_on(async {
+            let opened = EventLog::open_database(&url, Durability::Process).await;
+            let started = Sessions::start(opened.unwrap(), place.options()).await;
+            let sessions = started.unwrap().0;
+            work(&sessions).await;
+            sessions.log().clone()
+        });
+        drop((runtime, log));
+    };
+    tokio::task::spawn_blocking(life).await.unwrap();
+}
+
+/// Waits until something is so that nobody tells of.
+async fn until(is_so: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap();
+}
+
+/// The documents of servers.
+async fn servers(log: &EventLog) -> Vec<Document> {
+    log.store().list("server").await.unwrap()
+}
+
+/// Whether somebody takes a server's sessions over.
+fn is_claimed(server: &Document) -> bool {
+    server.value.get("taken_by").is_some()
+}
+
+/// The one server that nobody has claimed.
+async fn unclaimed(log: &EventLog) -> Document {
+    let servers = servers(log).await;
+    let mut unclaimed = servers.iter().filter(|server| !is_claimed(server));
+    let found = unclaimed.next().unwrap().clone();
+    assert_eq!(unclaimed.next(), None);
+    found
+}
+
+/// As a third server does that takes one for gone, and then does nothing more.
+async fn claim(log: &EventLog, server: &Document) {
+    let claim = json!({ "taken_by": "third" });
+    let put = log
+        .store()
+        .put(server.name.clone(), claim, Expected::Anything);
+    put.await.unwrap();
+}
+
+/// What is written down about a session.
+async fn written(log: &EventLog, id: &SessionId) -> Document {
+    let name = DocumentName {
+        kind: "session",
+        name: id.to_string(),
+    };
+    log.store().get(name).await.unwrap().unwrap()
+}
+
+/// As a third server does that takes a session up.
+async fn take(log: &EventLog, id: &SessionId) {
+    let mut taken = written(log, id).await;
+    taken.value["holder"] = "third".into();
+    let expected = Expected::Version(taken.version);
+    let put = log.store().put(taken.name, taken.value, expected);
+    put.await.unwrap();
+}
+
+async fn wait_for_recovery(sessions: &Sessions, id: &SessionId) {
+    let mut events = sessions.get(id).await.unwrap().events(0);
+    let recovered = async {
+        loop {
+            let record = events.next().await.unwrap();
+            if record.kind == EntryKind::Note && record.payload["note"] == "recovered" {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, recovered).await.unwrap();
+}
+
+/// A session on the runtime that outlives servers.
+fn named(id: &SessionId) -> NewSession {
+    NewSession {
         id: Some(id.clone()),
         ..on("local")
-    };
-    let session = sessions.create_ready(new, owner()).await.unwrap();
-    output(&session, "A=kept").await;
-    sessions.shut_down(Duration::from_secs(5)).await;
-    sessions.log().store().close().await.unwrap();
-    drop((session, sessions));
-
-    let is_away = Arc::new(AtomicBool::new(true));
-    let mut options = place.options();
-    let inner = options.runtimes.remove("local").unwrap();
-    let moody = Moody {
-        inner,
-        is_away: Arc::clone(&is_away),
-    };
-    options.runtimes.insert("local".to_owned(), Arc::new(moody));
-    let (sessions, recovery) = place.recover_with(options).await;
-    assert_eq!((recovery.found, recovery.lost), (1, 0));
-    let session = sessions.get(&id).await.unwrap();
-    let error = session.run(request(run("true"))).await.unwrap_err();
-    assert!(matches!(error, SessionError::Away { .. }), "{error}");
-    assert_eq!(session.info().state, SessionState::Ready);
-    assert!(session.close().await.is_err());
-    let mut events = session.events(session.info().next_event);
-    is_away.store(false, Ordering::SeqCst);
-    // It is asked for again within seconds, and that is noted.
-    let noted = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
-    assert_eq!(noted.unwrap().unwrap().payload["note"], "recovered");
-    assert_eq!(output(&session, "echo $A").await, "kept");
-    sessions.remove(&id).await.unwrap();
-    assert_eq!(place.leftovers(), [""; 0]);
+    }
 }
 
-async fn open_database() -> EventLog {
-    // Set by `scripts/postgresql`, under which this is to be run.
-    let url = std::env::var("ZAREBA_TEST_POSTGRES").unwrap();
-    EventLog::open_database(&url, Durability::Process)
-        .await
-        .unwrap()
+/// A session whose start does not end by itself.
+fn never_ready(place: &Place, id: &SessionId) -> NewSession {
+    let workspace = place.path("workspace");
+    std::fs::create_dir_all(workspace.join(".openhands")).unwrap();
+    std::fs::write(workspace.join(".openhands/setup.sh"), "sleep 1000").unwrap();
+    NewSession {
+        workspace: Some(workspace),
+        ..named(id)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs PostgreSQL"]
 async fn a_second_server_leaves_the_sessions_of_the_first_alone() {
-    let place = Place::new();
+    let (database, place) = (Database::new().await, Place::new());
     let id = place.id("held");
     let start = async || {
-        Sessions::start(open_database().await, place.options())
+        Sessions::start(database.open().await, place.options())
             .await
             .unwrap()
     };
     let (first, _) = start().await;
-    let new = NewSession {
-        id: Some(id.clone()),
-        ..on("local")
-    };
-    let session = first.create_ready(new, owner()).await.unwrap();
+    let session = first.create_ready(named(&id), owner()).await.unwrap();
     output(&session, "A=kept").await;
 
     let (second, recovery) = start().await;
@@ -172,5 +223,6 @@ async fn a_second_server_leaves_the_sessions_of_the_first_alone() {
     for sessions in [second, third] {
         sessions.shut_down(Duration::from_secs(5)).await;
     }
+    database.remove().await;
     assert_eq!(place.leftovers(), [""; 0]);
 }

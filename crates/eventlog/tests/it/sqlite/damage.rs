@@ -1,11 +1,11 @@
 //! Records that are not what was written.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
-use zareba_eventlog::{Durability, EventLog, LogError};
+use zareba_eventlog::{EventLog, LogError};
 
 use crate::support::*;
 
@@ -19,12 +19,6 @@ async fn meddled(statements: &str) -> (TempDir, PathBuf) {
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch(statements).unwrap();
     (directory, path)
-}
-
-async fn open(path: &Path) -> EventLog {
-    EventLog::open_file(path, Durability::Process)
-        .await
-        .unwrap()
 }
 
 async fn damaged(log: &EventLog) -> Vec<u64> {

@@ -8,12 +8,6 @@ use zareba_eventlog::{Durability, EventLog, LogError};
 
 use crate::support::*;
 
-async fn open(path: &Path) -> EventLog {
-    EventLog::open_file(path, Durability::Process)
-        .await
-        .unwrap()
-}
-
 #[tokio::test]
 async fn el_9_only_the_owner_can_read_it() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use std::{
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::json;
 use tempfile::TempDir;
-use zareba_eventlog::{Appended, Durability, EventLog, Health, LogError, Patience, Record};
+use zareba_eventlog::{Appended, EventLog, Health, LogError, Patience, Record};
 
 use crate::support::*;
 
@@ -63,10 +63,6 @@ impl Drop for SmallDisk {
     }
 }
 
-async fn open(path: &Path) -> EventLog {
-    EventLog::open_file(path, Durability::Disk).await.unwrap()
-}
-
 async fn wait_for(log: &EventLog, is_right: impl FnMut(&Health) -> bool) {
     let mut health = log.store().health();
     let wait = health.wait_for(is_right);
@@ -97,7 +93,7 @@ async fn append_kept(log: &EventLog, bytes: usize) -> Result<Appended, LogError>
 #[ignore = "needs root"]
 async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
     let disk = SmallDisk::new();
-    let log = open(&disk.path("events.db")).await;
+    let log = open_synced(&disk.path("events.db")).await;
     append_some(&log, &session("s"), 5).await;
     append_some(&log, &session("bystander"), 1).await;
     let mut acknowledged = read_all(&log, &session("s")).await;
@@ -174,7 +170,7 @@ async fn el_3_a_full_disk_loses_nothing_acknowledged_and_mends_itself() {
 async fn el_3_the_failure_is_recorded_and_actions_run_again() {
     let disk = SmallDisk::new();
     let path = disk.path("events.db");
-    let log = open(&path).await;
+    let log = open_synced(&path).await;
     append_some(&log, &session("s"), 1).await;
     disk.fill();
     let mut written = 1;
@@ -203,14 +199,14 @@ async fn el_3_the_failure_is_recorded_and_actions_run_again() {
     assert_eq!(page[0].payload["kept"], 1);
     expect_sound(&log, &session("s"), written + 3).await;
     log.store().close().await.unwrap();
-    let log = open(&path).await;
+    let log = open_synced(&path).await;
     expect_sound(&log, &session("s"), written + 3).await;
     log.store().close().await.unwrap();
 }
 
 /// Opens a log where there is not one byte left, and expects that it can be read and comes back.
 async fn expect_readable_and_back(disk: &SmallDisk, path: &Path, written: &[Arc<Record>]) {
-    let log = open(path).await;
+    let log = open_synced(path).await;
     let health = log.store().health().borrow().clone();
     assert!(matches!(health, Health::NotDurable { .. }), "{health:?}");
     // By several at once, who have only one connection.
@@ -252,7 +248,7 @@ async fn expect_readable_and_back(disk: &SmallDisk, path: &Path, written: &[Arc<
 async fn el_3_a_log_that_was_closed_opens_without_a_byte_of_space_to_be_read() {
     let disk = SmallDisk::new();
     let path = disk.path("events.db");
-    let log = open(&path).await;
+    let log = open_synced(&path).await;
     append_some(&log, &session("s"), 5).await;
     let written = read_all(&log, &session("s")).await;
     log.store().close().await.unwrap();
@@ -267,7 +263,7 @@ async fn el_3_a_log_that_was_closed_opens_without_a_byte_of_space_to_be_read() {
 async fn el_3_a_log_that_was_cut_off_opens_without_a_byte_of_space_to_be_read() {
     let disk = SmallDisk::new();
     let before = disk.path("before.db");
-    let log = open(&before).await;
+    let log = open_synced(&before).await;
     append_some(&log, &session("s"), 5).await;
     let written = read_all(&log, &session("s")).await;
     // As a process that is killed leaves it: with a journal, and without its index.
@@ -285,7 +281,7 @@ async fn el_3_a_log_that_was_cut_off_opens_without_a_byte_of_space_to_be_read() 
 #[ignore = "needs root"]
 async fn el_3_closing_on_a_full_disk_tells_what_could_not_be_written() {
     let disk = SmallDisk::new();
-    let log = open(&disk.path("events.db")).await;
+    let log = open_synced(&disk.path("events.db")).await;
     append_some(&log, &session("s"), 1).await;
     disk.fill();
     while log.store().health().borrow().eq(&Health::Durable) {

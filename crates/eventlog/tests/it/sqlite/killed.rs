@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use zareba_eventlog::{Appended, Digest, Durability, EventLog, Patience};
+use zareba_eventlog::{Appended, Digest, EventLog, Patience};
 
 use crate::support::*;
 
@@ -65,9 +65,7 @@ fn run_and_kill(path: &Path, count: usize) -> Vec<(u64, Digest)> {
 
 /// Appends with four tasks, each with keys in order and from a few before the last one on.
 async fn append_until_killed(path: &Path) -> ! {
-    let log = EventLog::open_file(path, Durability::Process)
-        .await
-        .unwrap();
+    let log = open(path).await;
     assert_eq!(log.recovery().cut, 0);
     let tasks: JoinSet<Infallible> = (0..4)
         .map(|task| {
@@ -107,9 +105,7 @@ async fn first_missing(log: &EventLog, task: usize) -> u64 {
 }
 
 async fn check(path: &Path, acknowledged: &[(u64, Digest)]) {
-    let log = EventLog::open_file(path, Durability::Process)
-        .await
-        .unwrap();
+    let log = open(path).await;
     assert_eq!((log.recovery().checked, log.recovery().cut), (1, 0));
     let records = read_all(&log, &session("s")).await;
     for (number, digest) in acknowledged {
