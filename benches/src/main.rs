@@ -5,6 +5,7 @@
 //! only a measurement that could not be made. See `docs/benchmarks.md`.
 
 mod actions;
+mod ahead;
 mod children;
 mod executor;
 mod floors;

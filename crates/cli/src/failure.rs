@@ -53,6 +53,15 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
+
+    /// Why, and what to do, in one line for those who know what was attempted.
+    pub(crate) fn why(&self) -> String {
+        let is_deed = usize::from(self.chain.len() > 1);
+        let reasons = self.chain.iter().skip(is_deed).chain(&self.hints);
+        let lines = reasons.flat_map(|reason| reason.lines()).map(str::trim);
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join("; ")
+    }
 }
 
 /// Attaches a deed to whatever error a call can give.
@@ -101,5 +110,7 @@ mod tests {
         let expected = "error: cannot begin\n  caused by: first\n    second\n  hint: try again";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.exit(), Exit::Start);
+        assert_eq!(failure.why(), "first; second; try again");
+        assert_eq!(Failure::new(Exit::Start, "no room").why(), "no room");
     }
 }

@@ -15,9 +15,11 @@ mod perform;
 mod place;
 mod registered;
 mod stdio;
+mod veil;
 mod watch;
 
 pub use handler::{ServerOptions, ToolServer};
 pub use http::{HttpOptions, HttpServer, Token};
 pub use place::{PlaceError, Workplace};
 pub use stdio::{StdioError, serve_stdio};
+pub use veil::Hide;

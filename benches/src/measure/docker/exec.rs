@@ -22,7 +22,7 @@ const RUNS: usize = 1000;
 const RUNS_OF_ENGINE: usize = 40;
 const WHAT: &str = "`true` in a container";
 const WHAT_BASH: &str = "`true` in a container with bash, p50";
-const PEER: &str = "Engine's exec";
+pub(super) const PEER: &str = "Engine's exec";
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     with_engine(setting, WHAT, |engine| measure_with(engine, setting))
@@ -92,9 +92,9 @@ impl Subject for Shell<'_> {
 }
 
 /// A new process by the Engine, until it has ended.
-struct Exec<'a> {
-    engine: &'a BareEngine,
-    container: &'a str,
+pub(super) struct Exec<'a> {
+    pub(super) engine: &'a BareEngine,
+    pub(super) container: &'a str,
 }
 
 impl Subject for Exec<'_> {

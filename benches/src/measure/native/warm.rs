@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
 use zareba_runtime::{Runtime as _, Sandbox};
 use zareba_runtime_native::NativeRuntime;
 
 use crate::{
+    ahead::{Starting, Taking, fill},
     lane::{Plan, Subject, side_by_side},
     quantity::Quantity,
     sandboxes::Sandboxes,
@@ -63,12 +63,6 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Returns when as many wait as there shall be.
-fn fill(sandboxes: &Sandboxes<NativeRuntime>) -> anyhow::Result<()> {
-    let filled = sandboxes.wait(sandboxes.runtime().warm_up());
-    filled.context("cannot start sandboxes ahead")
-}
-
 /// Takes as many as wait, one after the other; the first of those that take their places are
 /// being started meanwhile.
 fn take_all(sandboxes: &Sandboxes<NativeRuntime>, count: usize) -> anyhow::Result<Vec<Duration>> {
@@ -85,33 +79,4 @@ fn take_all(sandboxes: &Sandboxes<NativeRuntime>, count: usize) -> anyhow::Resul
     }
     sandboxes.close_all(&taken)?;
     Ok(timings)
-}
-
-/// Takes one, while nothing else happens.
-struct Taking<'a>(&'a Sandboxes<NativeRuntime>);
-
-impl Subject for Taking<'_> {
-    fn once(&mut self) -> anyhow::Result<Duration> {
-        let elapsed = create(self.0)?;
-        fill(self.0)?;
-        Ok(elapsed)
-    }
-}
-
-/// Starts one.
-struct Starting<'a>(&'a Sandboxes<NativeRuntime>);
-
-impl Subject for Starting<'_> {
-    fn once(&mut self) -> anyhow::Result<Duration> {
-        create(self.0)
-    }
-}
-
-fn create(sandboxes: &Sandboxes<NativeRuntime>) -> anyhow::Result<Duration> {
-    let start = Instant::now();
-    let sandbox = sandboxes.create()?;
-    let elapsed = start.elapsed();
-    sandboxes.ask(&*sandbox, "echo hi", "hi")?;
-    sandboxes.close(&*sandbox)?;
-    Ok(elapsed)
 }

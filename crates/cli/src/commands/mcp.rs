@@ -13,6 +13,7 @@ use zareba_mcp::{
     server::{HttpOptions, HttpServer, ServerOptions, Token, ToolServer, serve_stdio},
 };
 use zareba_runtime::{Sandbox, SandboxPlace};
+use zareba_session::{Mask, Secret};
 use zareba_tools::Registry;
 
 use crate::{
@@ -90,6 +91,7 @@ impl Job<'_> {
         let server = ToolServer::new(workplace, options)
             .with_tools(registry.clone(), ready)
             .with_servers(Arc::clone(&servers));
+        let server = self.hiding_keys(server);
         let equip = async {
             let mut servers = servers.lock().await;
             servers.look_for(&registry).await;
@@ -111,6 +113,17 @@ impl Job<'_> {
             servers.close().await;
         }
         outcome
+    }
+
+    /// Keys of the configured servers are not for clients: programs that have them run where these
+    /// can read their variables.
+    fn hiding_keys(&self, server: ToolServer) -> ToolServer {
+        let keys = secrets(&self.configuration.settings.mcp).map(Secret);
+        let mask = Mask::new(&keys.collect::<Vec<_>>());
+        match mask.is_empty() {
+            true => server,
+            false => server.hiding(Arc::new(move |text| mask.text(text))),
+        }
     }
 
     /// The configured servers, with what was accepted of them.
@@ -143,9 +156,8 @@ impl Job<'_> {
             .or_fail(Exit::Start, "cannot serve the Model Context Protocol")
             .map_err(|failure| only_local(failure, address))?;
         let state = Place::new(self.context, &self.configuration.settings);
-        let url = listening.url();
-        let known = token.publish(state.state(), &token_file(&url))?;
-        self.announce(&url, &known)?;
+        let known = token.publish(state.state(), "mcp", listening.endpoint())?;
+        self.announce(&listening.url(), &known)?;
         // A signal ends us with the sandbox.
         listening.serve(server, std::future::pending()).await;
         Ok(Exit::Success)
@@ -183,13 +195,6 @@ fn token(context: &Context, arguments: &McpArguments) -> Result<Option<ServerTok
         (None, None) => ServerToken::made(),
     };
     Ok(Some(token))
-}
-
-/// The name of the file with a token that was made: one for each port, so for each server.
-fn token_file(url: &str) -> String {
-    let port = url.rsplit(':').next().unwrap_or_default();
-    let digits = port.chars().take_while(char::is_ascii_digit);
-    format!("mcp-{}.token", digits.collect::<String>())
 }
 
 /// There is no TLS of ours here, so others cannot be let in.

@@ -172,7 +172,7 @@ fn tell_recovery(recovery: Recovery) {
     } = recovery;
     if found + lost + in_doubt > 0 {
         say::note(format_args!(
-            "found {found} sessions again, {lost} are lost, {in_doubt} actions were under way"
+            "sessions found again: {found}, lost: {lost}; actions that were under way: {in_doubt}"
         ));
     }
 }

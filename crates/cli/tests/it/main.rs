@@ -4,6 +4,7 @@
     reason = "what a test sets up must be there, and clippy exempts test functions only"
 )]
 
+mod announced;
 mod support;
 
 mod action;

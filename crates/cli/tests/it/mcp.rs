@@ -3,17 +3,17 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt as _,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 
 use crate::{
+    announced::{Announced, bearer},
     serving::Serving,
-    support::{Lasting, PATIENCE, Place, Response, ends_within, request_on},
+    support::{Lasting, PATIENCE, Place, ends_within, request_on},
 };
 
 /// A client on the standard streams of the program. Going, it ends the program.
@@ -208,75 +208,93 @@ fn a_client_works_in_a_session_of_a_server() {
     assert_eq!(client.leave(), Some(0));
 }
 
-/// The program serving HTTP, until it is dropped.
-struct Listening {
-    child: Child,
-    told: Value,
+/// A server of one tool, which tells its key and where else that can be read.
+const SERVER: &str = r#"
+import json, os, sys
+
+KEY = os.environ["SERVICE_KEY"]
+TOOL = {"name": "tell", "description": f"Has {KEY}.", "inputSchema": {"type": "object"}}
+for line in sys.stdin:
+    request = json.loads(line)
+    method = request["method"]
+    if method == "initialize":
+        version = request["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "x", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [TOOL]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": f"{os.getpid()} {KEY}"}]}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn keys_of_other_servers_are_hidden_wherever_they_are_read() {
+    const KEY: &str = "k3y-0f-the-service";
+    let place = Place::new();
+    fs::write(place.path("server.py"), SERVER).unwrap();
+    let settings = format!(
+        "[[mcp.stdio_servers]]\nname = \"other\"\ncommand = \"/usr/bin/python3\"\n\
+         args = [\"{}\"]\nenv = {{ SERVICE_KEY = \"{KEY}\" }}\n",
+        place.path("server.py").display()
+    );
+    fs::write(place.path("workspace").join("zareba.toml"), settings).unwrap();
+    let mut client = Client::start(place.zareba(&["mcp", "--runtime", "cli"]));
+
+    let told = client.call("other_tell", json!({}));
+    let text = told["content"][0]["text"].as_str().unwrap();
+    let (process, shown) = text.split_once(' ').unwrap();
+    assert_eq!(shown, "<secret_hidden>");
+    let read = client.run(&format!(
+        "grep -az SERVICE_KEY /proc/{process}/environ | tr '\\0' '\\n'"
+    ));
+    assert!(read.starts_with("SERVICE_KEY=<secret_hidden>"), "{read}");
+    let listed = client.ask("tools/list", &json!({})).to_string();
+    assert!(
+        listed.contains("other_tell") && listed.contains("Has <secret_hidden>."),
+        "{listed}"
+    );
+    assert!(!listed.contains(KEY), "{listed}");
+    assert_eq!(client.leave(), Some(0));
 }
 
-impl Listening {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let told = serde_json::from_str(&line).unwrap();
-        Self { child, told }
-    }
+/// By HTTP, without walls, on a port that is free.
+const OVER_HTTP: [&str; 7] = [
+    "mcp",
+    "--runtime",
+    "cli",
+    "--http",
+    "127.0.0.1:0",
+    "-o",
+    "json",
+];
 
-    /// Shakes hands, showing this.
-    fn greet(&self, headers: &str) -> Response {
-        let url = self.told["url"].as_str().unwrap();
-        let address = url.strip_prefix("http://").unwrap();
-        let address: SocketAddr = address.strip_suffix("/mcp").unwrap().parse().unwrap();
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let headers = format!(
-            "{headers}content-type: application/json\r\naccept: application/json, text/event-stream\r\n"
-        );
-        request_on(stream, "POST", "/mcp", &headers, b"{}")
-    }
-
-    fn end(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
-        assert!(ends_within(&process, PATIENCE), "the program does not end");
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The status of a request that makes no sense past the door, showing this.
+fn greet(server: &Announced, headers: &str) -> u16 {
+    assert!(server.url().ends_with("/mcp"), "{}", server.url());
+    let headers = format!(
+        "{headers}content-type: application/json\r\naccept: application/json, text/event-stream\r\n"
+    );
+    request_on(server.connect(), "POST", "/mcp", &headers, b"{}").status
 }
 
 #[test]
 fn over_http_a_token_is_needed_that_only_its_owner_can_read_hs_2() {
     let place = Place::new();
-    let words = [
-        "mcp",
-        "--runtime",
-        "cli",
-        "--http",
-        "127.0.0.1:0",
-        "-o",
-        "json",
-    ];
-    let server = Listening::start(place.zareba(&words));
-    let file = server.told["token_file"].as_str().unwrap().to_owned();
+    let server = Announced::start(place.zareba(&OVER_HTTP));
+    let file = server.token_file();
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let token = fs::read_to_string(&file).unwrap().trim_end().to_owned();
     // What is printed ends in logs.
-    assert!(!server.told.to_string().contains(&token));
-    assert_eq!(server.greet("").status, 401);
-    assert_eq!(server.greet("authorization: Bearer wrong\r\n").status, 401);
-    let shown = format!("authorization: Bearer {token}\r\n");
+    assert!(!server.told().to_string().contains(&token));
+    assert_eq!(greet(&server, ""), 401);
+    assert_eq!(greet(&server, "authorization: Bearer wrong\r\n"), 401);
+    let shown = bearer(&token);
     // Past the door; what was said there makes no sense.
-    assert_ne!(server.greet(&shown).status, 401);
+    assert_ne!(greet(&server, &shown), 401);
     server.end();
     assert!(!fs::exists(&file).unwrap());
 }
@@ -284,26 +302,17 @@ fn over_http_a_token_is_needed_that_only_its_owner_can_read_hs_2() {
 #[test]
 fn over_http_a_token_can_be_given_and_must_be_long_hs_2_hs_3() {
     let place = Place::new();
-    let words = [
-        "mcp",
-        "--runtime",
-        "cli",
-        "--http",
-        "127.0.0.1:0",
-        "-o",
-        "json",
-    ];
     let token = "t".repeat(32);
-    let mut command = place.zareba(&words);
+    let mut command = place.zareba(&OVER_HTTP);
     command.env("ZAREBA_MCP_TOKEN", &token);
-    let server = Listening::start(command);
-    assert_eq!(server.told["token_file"], Value::Null);
-    assert_eq!(server.greet("").status, 401);
-    let shown = format!("authorization: Bearer {token}\r\n");
-    assert_ne!(server.greet(&shown).status, 401);
+    let server = Announced::start(command);
+    assert_eq!(server.told()["token_file"], Value::Null);
+    assert_eq!(greet(&server, ""), 401);
+    let shown = bearer(&token);
+    assert_ne!(greet(&server, &shown), 401);
     server.end();
 
-    let mut command = place.zareba(&words);
+    let mut command = place.zareba(&OVER_HTTP);
     let output = command.env("ZAREBA_MCP_TOKEN", "short").output().unwrap();
     assert_eq!(output.status.code(), Some(120));
     let words = ["mcp", "--runtime", "cli", "--http", "0.0.0.0:0"];

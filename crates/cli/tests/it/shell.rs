@@ -123,18 +123,16 @@ fn look(pty: &Pty, seen: &mut String) {
     }
 }
 
-#[tokio::test]
-async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
-    let place = Place::new();
-    let size = |columns, rows| Size { columns, rows };
-    let mut person = Person::start_counting(&place, size(91, 33)).await;
-    person.types("stty size; echo $TERM $((40 + 2))\r");
+const fn size(columns: u16, rows: u16) -> Size {
+    Size { columns, rows }
+}
+
+/// A person who has counted two prompts finds that a command, a new size, keys and an exit code
+/// pass, and that the terminal is theirs again in the end.
+async fn is_relayed(mut person: Person, place: &Place, asked: &str, answered: &str) {
+    person.types(asked);
     person.sees("<3> ").await;
-    assert!(
-        person.seen.contains("33 91\r\nvt100 42\r\n"),
-        "{}",
-        person.seen
-    );
+    assert!(person.seen.contains(answered), "{}", person.seen);
     person.pty.resize(size(70, 20)).unwrap();
     person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done\r");
     person.sees("<4> ").await;
@@ -145,85 +143,53 @@ async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
     person.sees("<5> ").await;
     assert!(!person.pty.reads_lines().unwrap());
     person.types("exit 9\r");
-    assert_eq!(
-        person.leaves().await,
-        ExitReason::Code(9),
-        "{}",
-        person.seen
-    );
+    ends_with(person, place, 9).await;
+}
+
+/// The program ends with this, and gives the terminal back.
+async fn ends_with(mut person: Person, place: &Place, code: i32) {
+    let ended = person.leaves().await;
+    assert_eq!(ended, ExitReason::Code(code), "{}", person.seen);
     assert!(person.pty.reads_lines().unwrap());
     assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+}
+
+fn terminate(person: &Person) {
+    let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
+
+#[tokio::test]
+async fn a_terminal_is_relayed_with_its_size_and_given_back_as_it_was() {
+    let place = Place::new();
+    let person = Person::start_counting(&place, size(91, 33)).await;
+    let asked = "stty size; echo $TERM $((40 + 2))\r";
+    is_relayed(person, &place, asked, "33 91\r\nvt100 42\r\n").await;
 }
 
 #[tokio::test]
 async fn a_signal_gives_the_terminal_back_too() {
     let place = Place::new();
-    let size = Size {
-        columns: 80,
-        rows: 24,
-    };
-    let mut person = Person::start_counting(&place, size).await;
-    let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(
-        person.leaves().await,
-        ExitReason::Code(143),
-        "{}",
-        person.seen
-    );
-    assert!(person.pty.reads_lines().unwrap());
+    let person = Person::start_counting(&place, size(80, 24)).await;
+    terminate(&person);
+    ends_with(person, &place, 143).await;
 }
 
 #[tokio::test]
 async fn a_terminal_is_relayed_into_a_sandbox_and_its_exit_code_out_of_it() {
     let place = Place::new();
-    let size = |columns, rows| Size { columns, rows };
     let mut person = Person::start_with(&place, size(91, 33), &["shell"]);
     person.sees("runtime `native`; `exit` leaves it").await;
     person.begins_to_count().await;
-    person.types("id -un; stty size; echo $TERM $((40 + 2))\r");
-    person.sees("<3> ").await;
-    assert!(
-        person.seen.contains("agent\r\n33 91\r\nvt100 42\r\n"),
-        "{}",
-        person.seen
-    );
-    person.pty.resize(size(70, 20)).unwrap();
-    person.types("until [ \"$(stty size)\" = '20 70' ]; do :; done\r");
-    person.sees("<4> ").await;
-    person.types("sh -c 'echo wait\"\"ing; exec sleep 1000'\r");
-    person.sees("waiting").await;
-    person.types("\x03");
-    person.sees("<5> ").await;
-    assert!(!person.pty.reads_lines().unwrap());
-    person.types("exit 9\r");
-    assert_eq!(
-        person.leaves().await,
-        ExitReason::Code(9),
-        "{}",
-        person.seen
-    );
-    assert!(person.pty.reads_lines().unwrap());
-    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+    let asked = "id -un; stty size; echo $TERM $((40 + 2))\r";
+    is_relayed(person, &place, asked, "agent\r\n33 91\r\nvt100 42\r\n").await;
 }
 
 #[tokio::test]
 async fn a_signal_gives_the_terminal_back_from_a_sandbox_too() {
     let place = Place::new();
-    let size = Size {
-        columns: 80,
-        rows: 24,
-    };
-    let mut person = Person::start_with(&place, size, &["shell", "--runtime", "local"]);
+    let mut person = Person::start_with(&place, size(80, 24), &["shell", "--runtime", "local"]);
     person.begins_to_count().await;
-    let pid = rustix::process::Pid::from_raw(person.child.pid().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(
-        person.leaves().await,
-        ExitReason::Code(143),
-        "{}",
-        person.seen
-    );
-    assert!(person.pty.reads_lines().unwrap());
-    assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
+    terminate(&person);
+    ends_with(person, &place, 143).await;
 }

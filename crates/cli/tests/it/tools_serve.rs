@@ -2,31 +2,26 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
+    io::{Read, Write},
     os::unix::fs::PermissionsExt as _,
-    process::{Child, Stdio},
+    process::Stdio,
     sync::Arc,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring, pki_types::ServerName,
 };
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Place, Told, ends_within, request_on};
+use crate::{
+    announced::{Announced, bearer},
+    support::{Place, Told, request_on},
+};
 
 const MODULE: &str = "def double(number: int) -> int:\n    \
     \"\"\"Doubles.\\x1b[2J\"\"\"\n    return 2 * number\n\
     def fail():\n    raise ValueError('a\\x1b]0;b\\x07c\\u202ed')\n\
     def hostile():\n    return 'kept \\x1b[2J'\n";
-
-/// Tools on a port of their own, until they are dropped.
-struct Tools {
-    child: Child,
-    told: Value,
-}
 
 fn with_module() -> Place {
     let place = Place::new();
@@ -35,61 +30,29 @@ fn with_module() -> Place {
 }
 
 fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let port: &[&str] = match more.contains(&"--port") {
+        true => &[],
+        false => &["--port", "0"],
+    };
     let all = [
         &["tools", "serve", "--runtime", "cli", "--workspace", "."][..],
-        &["--python", "/usr/bin/python3", "--port", "0", "-o", "json"],
+        &["--python", "/usr/bin/python3", "-o", "json"],
+        port,
         more,
         &["my_tools.double"],
     ];
     all.concat()
 }
 
-impl Tools {
-    fn start(place: &Place, more: &[&str]) -> Self {
-        let mut child = place
-            .zareba(&words(more))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let told = serde_json::from_str(&line).unwrap();
-        Self { child, told }
-    }
-
-    fn address(&self) -> SocketAddr {
-        let url = self.told["url"].as_str().unwrap();
-        url.split_once("://").unwrap().1.parse().unwrap()
-    }
-
-    fn connect(&self) -> TcpStream {
-        let port = self.address().port();
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
-    /// Has a number doubled, showing this; returns the status and the body.
-    fn double(&self, headers: &str) -> (u16, Value) {
-        double_on(self.connect(), headers)
-    }
-
-    fn end(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
-        assert!(ends_within(&process, PATIENCE), "the server does not end");
-        self.child.wait().unwrap();
-    }
+fn start(place: &Place, more: &[&str]) -> Announced {
+    let mut command = place.zareba(&words(more));
+    command.stderr(Stdio::null());
+    Announced::start(command)
 }
 
-impl Drop for Tools {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Has a number doubled, showing this; returns the status and the body.
+fn double(server: &Announced, headers: &str) -> (u16, Value) {
+    double_on(server.connect(), headers)
 }
 
 fn double_on(stream: impl Read + Write, headers: &str) -> (u16, Value) {
@@ -99,26 +62,22 @@ fn double_on(stream: impl Read + Write, headers: &str) -> (u16, Value) {
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
 }
 
-fn bearer(token: &str) -> String {
-    format!("authorization: Bearer {token}\r\n")
-}
-
 #[test]
 fn a_token_is_asked_for_also_on_loopback_hs_2() {
     let place = with_module();
-    let server = Tools::start(&place, &[]);
+    let server = start(&place, &[]);
     assert!(server.address().ip().is_loopback());
-    let file = server.told["token_file"].as_str().unwrap().to_owned();
+    let file = server.token_file();
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let token = fs::read_to_string(&file).unwrap().trim_end().to_owned();
     assert!(token.len() >= 32);
-    assert_eq!(server.double("").0, 401);
-    assert_eq!(server.double(&bearer(&token[1..])).0, 401);
-    let (status, answer) = server.double(&bearer(&token));
+    assert_eq!(double(&server, "").0, 401);
+    assert_eq!(double(&server, &bearer(&token[1..])).0, 401);
+    let (status, answer) = double(&server, &bearer(&token));
     assert_eq!((status, answer), (200, json!({ "output": "8" })));
     // Nobody sees it in the list of processes.
-    let line = fs::read(format!("/proc/{}/cmdline", server.child.id())).unwrap();
+    let line = fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
     assert!(!String::from_utf8(line).unwrap().contains(&token));
     server.end();
     assert!(!fs::exists(&file).unwrap());
@@ -129,11 +88,11 @@ fn a_token_comes_from_a_file_and_never_from_the_command_line_hs_2() {
     let place = with_module();
     let file = place.path("token").display().to_string();
     fs::write(&file, "0123456789abcdef0123456789abcdef\n").unwrap();
-    let server = Tools::start(&place, &["--token-file", &file]);
-    assert_eq!(server.told["token_file"], json!(file));
-    assert_eq!(server.double("").0, 401);
+    let server = start(&place, &["--token-file", &file]);
+    assert_eq!(server.told()["token_file"], json!(file));
+    assert_eq!(double(&server, "").0, 401);
     let shown = bearer("0123456789abcdef0123456789abcdef");
-    assert_eq!(server.double(&shown).0, 200);
+    assert_eq!(double(&server, &shown).0, 200);
     server.end();
     assert!(fs::exists(&file).unwrap(), "it is not ours to remove");
 
@@ -146,12 +105,29 @@ fn a_token_comes_from_a_file_and_never_from_the_command_line_hs_2() {
 }
 
 #[test]
+fn two_servers_with_the_same_port_have_a_token_each() {
+    let place = with_module();
+    let first = start(&place, &[]);
+    let port = first.address().port().to_string();
+    let second = start(&place, &["--host", "127.0.0.2", "--port", &port]);
+    let files = [first.token_file(), second.token_file()];
+    assert_ne!(files[0], files[1]);
+    let [ours, theirs] = files.map(|file| fs::read_to_string(file).unwrap());
+    assert_eq!(double(&first, &bearer(ours.trim_end())).0, 200);
+    assert_eq!(double(&second, &bearer(theirs.trim_end())).0, 200);
+    assert_eq!(double(&second, &bearer(ours.trim_end())).0, 401);
+    second.end();
+    assert!(fs::exists(first.token_file()).unwrap());
+    first.end();
+}
+
+#[test]
 fn whoever_says_so_opens_the_tools_to_this_machine_but_to_no_page_hs_5_hs_6() {
     let place = with_module();
-    let server = Tools::start(&place, &["--open"]);
-    assert_eq!(server.told["token_file"], Value::Null);
-    assert_eq!(server.double("").0, 200);
-    assert_eq!(server.double("origin: https://evil.example\r\n").0, 403);
+    let server = start(&place, &["--open"]);
+    assert_eq!(server.told()["token_file"], Value::Null);
+    assert_eq!(double(&server, "").0, 200);
+    assert_eq!(double(&server, "origin: https://evil.example\r\n").0, 403);
     server.end();
 }
 
@@ -177,9 +153,9 @@ fn other_machines_are_served_with_tls_only_hs_3() {
         "--tls-key",
         &key,
     ];
-    let server = Tools::start(&place, &tls);
-    assert!(server.told["url"].as_str().unwrap().starts_with("https://"));
-    let token = fs::read_to_string(server.told["token_file"].as_str().unwrap()).unwrap();
+    let server = start(&place, &tls);
+    assert!(server.url().starts_with("https://"));
+    let token = fs::read_to_string(server.token_file()).unwrap();
 
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
@@ -220,10 +196,10 @@ fn other_machines_are_served_with_tls_only_hs_3() {
 #[test]
 fn a_proxy_that_does_tls_is_taken_at_its_word_hs_3() {
     let place = with_module();
-    let server = Tools::start(&place, &["--host", "0.0.0.0", "--behind-tls-proxy"]);
-    let token = fs::read_to_string(server.told["token_file"].as_str().unwrap()).unwrap();
-    assert_eq!(server.double("").0, 401);
-    assert_eq!(server.double(&bearer(token.trim_end())).0, 200);
+    let server = start(&place, &["--host", "0.0.0.0", "--behind-tls-proxy"]);
+    let token = fs::read_to_string(server.token_file()).unwrap();
+    assert_eq!(double(&server, "").0, 401);
+    assert_eq!(double(&server, &bearer(token.trim_end())).0, 200);
     server.end();
 }
 

@@ -13,7 +13,9 @@ use rmcp::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use zareba_tools::Registry;
 
-use super::{Workplace, catalog::BuiltIn, command::Backgrounds, perform, registered};
+use super::{
+    Hide, Workplace, catalog::BuiltIn, command::Backgrounds, perform, registered, veil::Veil,
+};
 use crate::client::McpServers;
 
 /// What a server of tools says of itself.
@@ -35,6 +37,8 @@ pub struct ToolServer {
     ready: Option<watch::Receiver<bool>>,
     /// Servers whose tools are in the registry, or will be when they can be reached.
     servers: Option<Arc<Mutex<McpServers>>>,
+    /// What is told passes it.
+    veil: Veil,
     /// Held by the one client that this clone serves, where there may only be so many.
     seat: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -49,6 +53,7 @@ impl ToolServer {
             registry: Registry::new(),
             ready: None,
             servers: None,
+            veil: Veil::default(),
             seat: None,
         }
     }
@@ -70,6 +75,15 @@ impl ToolServer {
     pub fn with_servers(self, servers: Arc<Mutex<McpServers>>) -> Self {
         Self {
             servers: Some(servers),
+            ..self
+        }
+    }
+
+    /// The same with something hidden in all that clients are told of tools and their results.
+    #[must_use]
+    pub fn hiding(self, hide: Arc<Hide>) -> Self {
+        Self {
+            veil: Veil::new(hide),
             ..self
         }
     }
@@ -115,7 +129,10 @@ impl ToolServer {
         let built_in = BuiltIn::ALL.into_iter().map(BuiltIn::definition);
         let registry = self.registry().await;
         self.look().await;
-        built_in.chain(registered::list(registry)).collect()
+        let others = registered::list(registry).into_iter();
+        built_in
+            .chain(others.filter_map(|tool| self.veil.definition(tool)))
+            .collect()
     }
 }
 
@@ -147,7 +164,7 @@ impl ServerHandler for ToolServer {
         if let Some(tool) = BuiltIn::of_name(&name) {
             let (place, backgrounds) = (&*self.place, &*self.backgrounds);
             let answer = perform::perform(tool, arguments, place, backgrounds, &context).await;
-            return Ok(answer.into_result().into());
+            return Ok(self.veil.result(answer.into_result()).into());
         }
         let arguments = arguments.unwrap_or_default();
         let registry = self.registry().await;
@@ -155,7 +172,7 @@ impl ServerHandler for ToolServer {
             self.look().await;
         }
         match registered::call(registry, &name, arguments, &context).await {
-            Some(result) => Ok(result.into()),
+            Some(result) => Ok(self.veil.result(result).into()),
             None => {
                 let message =
                     format!("there is no tool `{name}`; `tools/list` says which there are");

@@ -105,12 +105,27 @@ impl HttpServer {
         Ok(Self { listener, options })
     }
 
-    /// The address for clients, with the port that the kernel chose.
+    /// Where it listens, with the port that the kernel chose.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.listener.endpoint()
+    }
+
+    /// The same as an address for clients.
     pub fn url(&self) -> String {
-        match self.listener.endpoint() {
+        match self.endpoint() {
             Endpoint::Tcp(address) => format!("http://{address}{PATH}"),
             Endpoint::Unix(path) => format!("unix:{}", path.display()),
         }
+    }
+
+    /// The usual names of this machine, and the address that clients were told.
+    fn hosts(&self) -> Vec<String> {
+        let own = match self.endpoint() {
+            Endpoint::Tcp(address) => Some(address.ip().to_string()),
+            Endpoint::Unix(_) => None,
+        };
+        let usual = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        usual.into_iter().chain(own).collect()
     }
 
     /// Serves clients until `shutdown` is ready.
@@ -120,7 +135,7 @@ impl HttpServer {
             ..ServerLimits::default()
         };
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
+            .with_allowed_hosts(self.hosts())
             .with_allowed_origins(self.options.origins.clone())
             .enforce_origin_validation()
             .with_max_request_body_bytes(BODY_BYTES_MAX);

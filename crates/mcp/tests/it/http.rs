@@ -28,10 +28,14 @@ struct Running {
 
 impl Running {
     fn start(bench: &Bench) -> Self {
+        Self::start_on(bench, [127, 0, 0, 1])
+    }
+
+    fn start_on(bench: &Bench, address: [u8; 4]) -> Self {
         // The program installs it; other tests may have done so in this process.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = HttpOptions {
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            address: SocketAddr::from((address, 0)),
             token: Token::new(TOKEN).unwrap(),
             origins: vec!["http://localhost:6274".to_owned()],
         };
@@ -96,6 +100,17 @@ async fn only_those_with_the_token_come_in_and_no_pages_of_others() {
     let rebound = [token, ("host", "evil.example")];
     // HS-5: as everywhere else; a foreign origin is refused as the protocol asks.
     assert_eq!(status(&rebound).await, StatusCode::MISDIRECTED_REQUEST);
+    running.stop().await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn another_address_of_this_machine_can_be_named_as_it_was_told() {
+    let bench = Bench::new().await;
+    let running = Running::start_on(&bench, [127, 0, 0, 2]);
+    assert!(running.url.starts_with("http://127.0.0.2:"));
+    let asked = running.ask().bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::OK);
     running.stop().await;
     bench.close().await;
 }

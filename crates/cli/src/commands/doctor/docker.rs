@@ -6,10 +6,7 @@ use tokio::time::timeout;
 use zareba_config::Settings;
 use zareba_runtime_docker::DockerRuntime;
 
-use super::{
-    check::{Check, Finding, Need},
-    trial::in_one_line,
-};
+use super::check::{Check, Finding, Need};
 use crate::{commands::Context, exit::Exit, failure::Failure, sandbox::Place};
 
 /// How long the Engine may take to tell about itself.
@@ -34,10 +31,7 @@ pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check
             check("Docker Engine", engine(&runtime).await),
             check("static program", program(&runtime)),
         ],
-        Err(failure) => vec![check(
-            "Docker Engine",
-            Finding::Missing(in_one_line(&failure)),
-        )],
+        Err(failure) => vec![check("Docker Engine", Finding::Missing(failure.why()))],
     }
 }
 
@@ -47,7 +41,7 @@ async fn engine(runtime: &DockerRuntime) -> Finding {
         Ok(Err(error)) => {
             let failure = Failure::of(Exit::Failure, &error);
             let advice = "install it and start it, or name another by docker.engine";
-            return Finding::Missing(in_one_line(&failure.hint(advice)));
+            return Finding::Missing(failure.hint(advice).why());
         }
         Err(_) => return Finding::Unknown("it does not answer".to_owned()),
     };
@@ -67,7 +61,7 @@ fn program(runtime: &DockerRuntime) -> Finding {
         Err(error) => {
             let failure = Failure::of(Exit::Failure, &error);
             let advice = "name a static one by docker.program";
-            Finding::Missing(in_one_line(&failure.hint(advice)))
+            Finding::Missing(failure.hint(advice).why())
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn images(context: &Context, settings: &Settings) -> Finding {
     let place = Place::new(context, settings);
     match place.image_store() {
         Ok(_) => Finding::Present(format!("kept in {}", place.images().display())),
-        Err(failure) => Finding::Missing(in_one_line(&failure)),
+        Err(failure) => Finding::Missing(failure.why()),
     }
 }
 
@@ -65,7 +65,7 @@ async fn start(context: &Context, settings: &Settings) -> (Finding, Option<Value
             let took = format!("took {} ms", began.elapsed().as_millis());
             (Finding::Present(took), Some(report))
         }
-        Ok(Err(failure)) => (Finding::Missing(in_one_line(&failure)), None),
+        Ok(Err(failure)) => (Finding::Missing(failure.why()), None),
         Err(_) => (Finding::Missing("it took too long".to_owned()), None),
     }
 }
@@ -97,15 +97,4 @@ fn finding(layer: Layer) -> Finding {
         [] => Finding::Present(what),
         missing => Finding::Partly(format!("{what}; missing {}", missing.join("; "))),
     }
-}
-
-/// A failure with its causes and hints, for one row.
-pub(super) fn in_one_line(failure: &Failure) -> String {
-    let said = failure.to_string();
-    let reasons: Vec<&str> = said
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    reasons.join("; ")
 }

@@ -1,6 +1,6 @@
 //! `zareba tools serve`: tools in a sandbox, behind the HTTP routes of CAMEL's tool server.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use zareba_facades::camel::{Access, Camel, CamelOptions, CamelServer, LoadedTools, Toolbox as _};
@@ -8,7 +8,7 @@ use zareba_runtime::{Sandbox, SandboxPlace};
 use zareba_tools::{
     Entrypoint, LoadFailure, Loaded, Place, PythonHost, PythonOptions, Registry, ToolError,
 };
-use zareba_wire::{Endpoint, server::ServerLimits};
+use zareba_wire::server::ServerLimits;
 
 use super::{
     token::{ServerToken, Whereabouts},
@@ -40,7 +40,10 @@ pub(crate) fn perform(context: &Context, arguments: &ServeToolsArguments) -> Res
         let server = listen(transport, token.as_ref())?;
         let tools = load(sandbox, entrypoints, python_options(arguments)).await?;
         let state = State::new(context, &configuration.settings);
-        let published = publish(token.as_ref(), &server, state.state())?;
+        let published = token
+            .as_ref()
+            .map(|token| token.publish(state.state(), "tools", server.endpoint()))
+            .transpose()?;
         tell(context.globals.output, &server, &tools, published.as_ref())?;
         let camel = Camel::new(Arc::new(tools), options);
         server
@@ -80,20 +83,6 @@ fn listen(transport: Transport, token: Option<&ServerToken>) -> Result<CamelServ
         Some(tls) => server.secured(tls),
         None => server,
     })
-}
-
-/// Tells where the token is, in a file that is named after the port.
-fn publish(
-    token: Option<&ServerToken>,
-    server: &CamelServer,
-    state: &Path,
-) -> Result<Option<Whereabouts>, Failure> {
-    let port = match server.endpoint() {
-        Endpoint::Tcp(address) => address.port(),
-        Endpoint::Unix(_) => 0,
-    };
-    let published = token.map(|token| token.publish(state, &format!("tools-{port}.token")));
-    published.transpose()
 }
 
 fn timeout(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {

@@ -4,12 +4,14 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::{self, Read as _, Write as _},
+    net::{IpAddr, Ipv4Addr},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
 use zareba_mcp::server::Token;
+use zareba_wire::Endpoint;
 
 use crate::{
     exit::Exit,
@@ -81,20 +83,42 @@ impl ServerToken {
         &self.secret
     }
 
-    /// Says where callers find it, after keeping one that was made in the file `name` of the state
-    /// directory, for as long as the returned value lives.
-    pub(crate) fn publish(&self, state: &Path, name: &str) -> Result<Whereabouts, Failure> {
+    /// Says where callers find it, after keeping one that was made in a file of the state
+    /// directory, for as long as the returned value lives. The file is named after what is served,
+    /// and where.
+    pub(crate) fn publish(
+        &self,
+        state: &Path,
+        service: &str,
+        endpoint: &Endpoint,
+    ) -> Result<Whereabouts, Failure> {
         match &self.source {
             Source::File(file) => Ok(Whereabouts::Given(file.clone())),
             Source::Variable(name) => Ok(Whereabouts::Variable(name)),
             Source::Made => {
-                let file = state.join(name);
+                let file = state.join(file_name(service, endpoint));
                 let deed = format!("cannot keep the token in `{}`", file.display());
                 keep(state, &file, &self.secret).or_fail(Exit::Start, deed)?;
                 let secret = self.secret.clone();
                 Ok(Whereabouts::Kept(Kept { file, secret }))
             }
         }
+    }
+}
+
+/// One for each server that there can be beside others. The usual address is left out, and so is
+/// that of all addresses, since nobody can have the port of one beside the other.
+fn file_name(service: &str, endpoint: &Endpoint) -> String {
+    let address = match endpoint {
+        Endpoint::Tcp(address) => address,
+        Endpoint::Unix(_) => return format!("{service}.token"),
+    };
+    let port = address.port();
+    match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST | Ipv4Addr::UNSPECIFIED) => {
+            format!("{service}-{port}.token")
+        }
+        other => format!("{service}-{other}-{port}.token"),
     }
 }
 
@@ -183,11 +207,39 @@ mod tests {
 
     use super::*;
 
+    fn at(address: &str) -> Endpoint {
+        Endpoint::Tcp(address.parse().unwrap())
+    }
+
+    #[test]
+    fn servers_beside_each_other_have_files_of_their_own() {
+        let state = tempfile::tempdir().unwrap();
+        let places = [
+            ("tools", "127.0.0.1:8000", "tools-8000.token"),
+            ("tools", "127.0.0.2:8000", "tools-127.0.0.2-8000.token"),
+            ("tools", "[::1]:8000", "tools-::1-8000.token"),
+            ("tools", "0.0.0.0:8001", "tools-8001.token"),
+            ("mcp", "127.0.0.1:8002", "mcp-8002.token"),
+        ];
+        let tokens = places.map(|(service, address, name)| {
+            let token = ServerToken::made();
+            let known = token.publish(state.path(), service, &at(address)).unwrap();
+            assert_eq!(known.file().unwrap(), state.path().join(name));
+            (token, known)
+        });
+        for (token, known) in &tokens {
+            let kept = fs::read_to_string(known.file().unwrap()).unwrap();
+            assert_eq!(kept.trim(), token.secret());
+        }
+    }
+
     #[test]
     fn what_is_made_is_in_a_file_of_its_owner_as_long_as_it_is_valid_hs_2() {
         let state = tempfile::tempdir().unwrap();
         let token = ServerToken::made();
-        let known = token.publish(state.path(), "tools-1.token").unwrap();
+        let known = token
+            .publish(state.path(), "tools", &at("127.0.0.1:1"))
+            .unwrap();
         let file = known.file().unwrap().to_owned();
         assert_eq!(
             fs::read_to_string(&file).unwrap(),
@@ -206,8 +258,12 @@ mod tests {
     fn the_token_of_whoever_came_after_us_stays() {
         let state = tempfile::tempdir().unwrap();
         let (first, second) = (ServerToken::made(), ServerToken::made());
-        let ours = first.publish(state.path(), "tools-1.token").unwrap();
-        let theirs = second.publish(state.path(), "tools-1.token").unwrap();
+        let ours = first
+            .publish(state.path(), "tools", &at("127.0.0.1:1"))
+            .unwrap();
+        let theirs = second
+            .publish(state.path(), "tools", &at("127.0.0.1:1"))
+            .unwrap();
         drop(ours);
         let left = fs::read_to_string(theirs.file().unwrap()).unwrap();
         assert_eq!(left.trim(), second.secret());
@@ -220,12 +276,16 @@ mod tests {
         fs::write(&file, format!("  {}\n", "x".repeat(32))).unwrap();
         let token = ServerToken::in_file(&file).unwrap();
         assert_eq!(token.secret(), "x".repeat(32));
-        let known = token.publish(directory.path(), "unused").unwrap();
+        let known = token
+            .publish(directory.path(), "unused", &at("[::1]:1"))
+            .unwrap();
         assert!(known.in_shell().ends_with(r"it'\''s')"), "{known:?}");
         drop(known);
         assert!(file.exists());
         let token = ServerToken::in_variable("NAME", &"y".repeat(32)).unwrap();
-        let known = token.publish(directory.path(), "unused").unwrap();
+        let known = token
+            .publish(directory.path(), "unused", &at("[::1]:1"))
+            .unwrap();
         assert_eq!((known.in_shell().as_str(), known.file()), ("$NAME", None));
     }
 
