@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import Awaitable, Callable, List
+from typing import Awaitable, Callable, List, Tuple
 
 import pytest
 
 from conftest import Server
-from zareba import AsyncClient, AsyncSandbox, NotFoundError
+from zareba import (
+    AsyncClient,
+    AsyncProgram,
+    AsyncSandbox,
+    AsyncTerminal,
+    DisconnectedError,
+    NotFoundError,
+)
 
 
 def within(server: Server, test: Callable[[AsyncSandbox], Awaitable[None]]) -> None:
@@ -93,16 +100,37 @@ def test_events_and_variables(server: Server) -> None:
     within(server, test)
 
 
-def test_each_event_loop_has_a_client_of_its_own(
+def test_the_usual_client_is_that_of_all_event_loops(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("zareba._defaults._async_client", None)
     monkeypatch.setenv("ZAREBA_URL", server.url)
     monkeypatch.setenv("ZAREBA_API_KEY", server.key)
 
     async def once() -> str:
         async with await AsyncSandbox.create() as sandbox:
-            output = (await sandbox.run("echo loop")).output
-        await sandbox.client.close()
-        return output
+            return (await sandbox.run("echo loop")).output
 
     assert [asyncio.run(once()), asyncio.run(once())] == ["loop", "loop"]
+
+
+def test_a_sandbox_is_used_in_one_event_loop_after_another(server: Server) -> None:
+    async def begin() -> Tuple[AsyncSandbox, AsyncTerminal, AsyncProgram]:
+        sandbox = await AsyncSandbox.create(client=AsyncClient(server.url, server.key))
+        terminal = await sandbox.terminal("cat")
+        await terminal.write("first\r")
+        await terminal.read_until("first\r\nfirst", timeout=30)
+        return sandbox, terminal, await sandbox.program(["sleep", "600"])
+
+    async def go_on(sandbox: AsyncSandbox, terminal: AsyncTerminal, program: AsyncProgram) -> None:
+        assert (await sandbox.run("echo again")).output == "again"
+        # What a terminal shows can be asked for again, and so it goes on where it was.
+        await terminal.write("second\r")
+        await terminal.read_until("second\r\nsecond", timeout=30)
+        with pytest.raises(DisconnectedError, match="another event loop"):
+            await program.read()
+        await terminal.close()
+        await sandbox.close()
+        await sandbox.client.close()
+
+    asyncio.run(go_on(*asyncio.run(begin())))

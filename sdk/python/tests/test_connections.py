@@ -149,6 +149,41 @@ def test_threads_have_connections_of_their_own() -> None:
         assert peer.connections <= 8
 
 
+async def asked(client: AsyncClient, *paths: str) -> List[bytes]:
+    calls = (client.send(Call("POST", path)) for path in paths)
+    return [answer.content for answer in await asyncio.gather(*calls)]
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["port", "socket"])
+def test_an_event_loop_after_another_has_connections_of_its_own(
+    is_file: bool, tmp_path: Path
+) -> None:
+    with Peer(echo, tmp_path / "s" if is_file else None) as peer:
+        client = AsyncClient(peer.url, "key")
+        for count in range(1, 4):
+            # Two at once, so that one waits for the other, too.
+            assert asyncio.run(asked(client, "/a", "/b")) == [b"/a", b"/b"]
+            assert peer.connections == 2 * count
+        assert len(client._links._things) == 1, "what belonged to loops that are over is kept"
+
+
+def test_an_event_loop_beside_another_has_connections_of_its_own() -> None:
+    here = threading.Barrier(2, timeout=30)
+
+    def ask_often(client: AsyncClient) -> None:
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            for _ in range(20):
+                here.wait()
+                assert loop.run_until_complete(asked(client, "/a", "/b")) == [b"/a", b"/b"]
+            loop.run_until_complete(client.close())
+
+    with Peer(echo) as peer, ThreadPoolExecutor(2) as pool:
+        client = AsyncClient(peer.url, "key")
+        for done in [pool.submit(ask_often, client) for _ in range(2)]:
+            done.result(60)
+        assert peer.connections == 4
+
+
 def hanging_up(connection: socket.socket, number: int) -> None:
     """Reads a byte of the first request, and hangs up."""
     if number == 1:

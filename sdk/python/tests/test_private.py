@@ -183,7 +183,13 @@ def test_a_long_name_for_temporary_files_is_no_obstacle(program: str, tmp_path: 
 def test_a_server_that_cannot_start_is_an_error_with_its_words(
     temporary: Path, tmp_path: Path
 ) -> None:
-    script = "import zareba\nzareba.Sandbox.create()"
+    # However long the parent takes to ask for them.
+    script = """
+import time, zareba, zareba._private as private
+told = private.PrivateServer._start_failure
+private.PrivateServer._start_failure = lambda *asked: time.sleep(0.5) or told(*asked)
+zareba.Sandbox.create()
+"""
     broken = tmp_path / "zareba"
     broken.write_text("#!/bin/sh\necho 'not today' >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -193,6 +199,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_words(
     )
     assert done.returncode == 1
     assert "DisconnectedError" in done.stderr and "not today" in done.stderr
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_workspace_of_this_machine_can_be_used(begin: Begin, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_shell_is_typed_at_and_read(sandbox: Sandbox) -> None:
 
 
 def test_a_program_sees_the_size_and_every_change_of_it(sandbox: Sandbox) -> None:
-    command = "stty size; trap 'stty size; exit' WINCH; while :; do sleep 0.05; done"
+    command = "trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done"
     with sandbox.terminal(command, columns=100, rows=40) as terminal:
         terminal.read_until("40 100", PATIENCE)
         terminal.resize(columns=132, rows=50)

@@ -1,11 +1,9 @@
-"""The clients that are meant when none is named: one for threads, and one for each event loop."""
+"""The clients that are meant when none is named: one for threads, and one for tasks."""
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import threading
-import weakref
 from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
@@ -14,9 +12,7 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _client: Optional[Client] = None
-_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient] = (
-    weakref.WeakKeyDictionary()
-)
+_async_client: Optional[AsyncClient] = None
 
 
 def default_client() -> Client:
@@ -32,12 +28,11 @@ def default_client() -> Client:
 
 
 def async_default_client() -> AsyncClient:
-    """The client of this event loop: connections of one are of no use in another."""
+    """The same for tasks of all event loops, which have connections of their own in it."""
     from ._async.client import AsyncClient
 
-    loop = asyncio.get_running_loop()
+    global _async_client
     with _lock:
-        client = _of_loop.get(loop)
-        if client is None:
-            client = _of_loop[loop] = AsyncClient()
-        return client
+        if _async_client is None:
+            _async_client = AsyncClient()
+        return _async_client

@@ -41,7 +41,11 @@ def main(program: str, directory: str, lifeline: int, ready: int) -> int:
         server = Server(program, directory, ready)
         os.close(ready)
         server.watch(lifeline)
-        if server.is_gone() and server.was_ready():
+        if server.is_gone() and not server.was_ready():
+            # It did not start, and the parent reads in the directory why not, until it lets go.
+            while os.read(lifeline, 1):
+                pass
+        elif server.is_gone():
             # It was killed, and its sandboxes live on: another one finds them again, at an
             # address that the parent does not know, so that nothing new begins there.
             os.unlink(server.socket)

@@ -5,32 +5,92 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import queue
 import socket
 import threading
 import time
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Dict, Generic, Optional, TypeVar
 
 Outcome = TypeVar("Outcome")
 Told = TypeVar("Told")
+Thing = TypeVar("Thing")
 
 Lock = threading.Lock
 
 
-class AsyncLock:
-    """A lock that belongs to the event loop in which it is first used, not to where it was made."""
+class Owned(Generic[Thing]):
+    """Something that all threads of a process share, and a copy of the process must not use."""
 
     def __init__(self) -> None:
-        self._lock: Optional[asyncio.Lock] = None
+        self._owner = os.getpid()
+        self._thing: Optional[Thing] = None
+
+    def ours(self) -> Optional[Thing]:
+        """What is ours, if there is one."""
+        return self._thing if self._owner == os.getpid() else None
+
+    def keep(self, thing: Thing) -> Thing:
+        """Makes it ours."""
+        self._owner, self._thing = os.getpid(), thing
+        return thing
+
+    def take(self) -> Optional[Thing]:
+        """What is ours, which is then nobody's."""
+        thing, self._thing = self.ours(), None
+        return thing
+
+    def forget(self) -> None:
+        """Nobody has one any more."""
+        self._thing = None
+
+
+class AsyncOwned(Generic[Thing]):
+    """The same, one for each event loop: no other can wait for what belongs to one."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._things: Dict[asyncio.AbstractEventLoop, Thing] = {}
+
+    def ours(self) -> Optional[Thing]:
+        """What is ours, if there is one."""
+        if self._owner != os.getpid():
+            self._owner, self._things = os.getpid(), {}
+        return self._things.get(asyncio.get_running_loop())
+
+    def keep(self, thing: Thing) -> Thing:
+        """Makes it ours."""
+        # Nothing tells of the end of a loop, so what belonged to one that is over is dropped now.
+        for loop in list(self._things):
+            if loop.is_closed():
+                self._things.pop(loop, None)
+        self._things[asyncio.get_running_loop()] = thing
+        return thing
+
+    def take(self) -> Optional[Thing]:
+        """What is ours, which is then nobody's."""
+        thing = self.ours()
+        self._things.pop(asyncio.get_running_loop(), None)
+        return thing
+
+    def forget(self) -> None:
+        """Nobody has one any more."""
+        self._things = {}
+
+
+class AsyncLock:
+    """A lock among the tasks of an event loop, whichever it is used in."""
+
+    def __init__(self) -> None:
+        self._locks: AsyncOwned[asyncio.Lock] = AsyncOwned()
 
     async def __aenter__(self) -> None:
-        if self._lock is None:
-            self._lock = asyncio.Lock()
-        await self._lock.acquire()
+        await (self._locks.ours() or self._locks.keep(asyncio.Lock())).acquire()
 
     async def __aexit__(self, *_: object) -> None:
-        if self._lock is not None:
-            self._lock.release()
+        lock = self._locks.ours()
+        if lock is not None:
+            lock.release()
 
 
 class Turns:

@@ -12,7 +12,7 @@ from .. import _blobs, _calls, _find, _http, _place, models
 from .._calls import Call
 from .._http1 import Answer
 from .._tries import Tries
-from .._wait import AsyncLock, async_beside, async_pause
+from .._wait import AsyncLock, AsyncOwned, async_beside, async_pause
 from ..errors import DisconnectedError, ZarebaError
 from .link import AsyncLink, Body
 from .wire import AsyncWire
@@ -23,14 +23,15 @@ class AsyncClient:
 
     Without an address it is the one that `ZAREBA_URL` and `ZAREBA_API_KEY` name, else one of this
     user that runs already, else a private one that is started when it is first needed and ends
-    with this process.
+    with this process. Whoever uses it, wherever that is, has connections that can be used there:
+    threads share them, a copy of the process has its own, and so has each event loop.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None) -> None:
         self._place = _place.checked(url, key) if url else None
         self._is_named = url is not None
         self._is_stale = False
-        self._link: Optional[AsyncLink] = None
+        self._links: AsyncOwned[AsyncLink] = AsyncOwned()
         self._opening = AsyncLock()
 
     async def __aenter__(self) -> AsyncClient:
@@ -57,8 +58,8 @@ class AsyncClient:
         return self._place.url.rstrip("/") if self._place else ""
 
     async def close(self) -> None:
-        """Closes the connections. Sandboxes go on."""
-        link, self._link = self._link, None
+        """Closes the connections of whoever asks. Sandboxes go on."""
+        link = self._links.take()
         if link is not None:
             await link.close()
 
@@ -168,12 +169,12 @@ class AsyncClient:
 
     async def _found(self) -> AsyncLink:
         async with self._opening:
-            if self._place is None or self._is_stale:
+            place = self._place
+            if place is None or self._is_stale:
                 found = await async_beside(_find.find)
-                if found != self._place:
+                if found != place:
                     # The old one may be in use, and is closed by whoever uses it last.
-                    self._place, self._link = found, None
+                    self._place = place = found
+                    self._links.forget()
                 self._is_stale = False
-            if self._link is None:
-                self._link = AsyncLink(self._place)
-            return self._link
+            return self._links.ours() or self._links.keep(AsyncLink(place))

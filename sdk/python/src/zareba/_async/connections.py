@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Iterable, List, Mapping, Optional, Tuple
 
@@ -35,7 +34,6 @@ class AsyncConnections:
     def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
         self._address = address
         self._head = _http1.fields({"host": address.name, **headers})
-        self._owner = os.getpid()
         self._turns = AsyncTurns(_CONNECTIONS_MAX)
         self._idle: List[Tuple[float, httpcore.AsyncNetworkStream]] = []
 
@@ -58,10 +56,6 @@ class AsyncConnections:
         timeout: Optional[float],
     ) -> Answer:
         """Sends a request, once. The time is that without any progress."""
-        if self._owner != os.getpid():
-            # We are in a copy of the process, and the connections are the other's.
-            self._owner, self._idle = os.getpid(), []
-            self._turns = AsyncTurns(_CONNECTIONS_MAX)
         head = self._head + _http1.fields(headers)
         request = _http1.request(method, self._address.prefix + target, head, content)
         if not await self._turns.take(timeout):

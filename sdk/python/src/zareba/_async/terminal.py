@@ -142,6 +142,8 @@ class AsyncTerminal:
 
     async def _attached(self) -> AsyncWire:
         async with self._attaching:
+            if self._wire is not None and not self._wire.is_ours:
+                await self.detach()
             if self._wire is None:
                 self._wire = await self._attach()
                 self._looked = time.monotonic()

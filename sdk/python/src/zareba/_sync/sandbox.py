@@ -64,10 +64,11 @@ class Sandbox:
         """Makes a sandbox and returns once it is ready. What is left out is the server's choice.
 
         `image` is the container image whose files it has, `workspace` a directory of the server's
-        machine to work in. `env` are variables of its shells; the values of `secrets` are too, and
-        are masked wherever they would be stored or shown. `timeout` is how long a command may take
-        that does not say so itself. After `idle_timeout` seconds without use happens what
-        `when_idle` says: "pause", "close" or "stay". `life_max` ends it in any case.
+        machine to work in. `env` are variables of its shells, programs and tools, `secrets` of its
+        default shell alone; they are masked wherever they would be stored or shown. `timeout` is
+        how long a command may take that does not say so itself. After `idle_timeout` seconds
+        without use happens what `when_idle` says: "pause", "close" or "stay". `life_max` ends it in
+        any case.
         """
         client = client or default_client()
         limits = models.SessionLimits(

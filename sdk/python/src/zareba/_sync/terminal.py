@@ -143,6 +143,8 @@ class Terminal:
 
     def _attached(self) -> Wire:
         with self._attaching:
+            if self._wire is not None and not self._wire.is_ours:
+                self.detach()
             if self._wire is None:
                 self._wire = self._attach()
                 self._looked = time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import httpcore
 import httpx
 
-from .._wait import Lock, hang_up
+from .._wait import Lock, Owned, hang_up
 from ..errors import DisconnectedError, TimedOutError
 
 _PIECE_BYTES = 64 * 1024
@@ -21,14 +21,20 @@ class Wire:
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
-        self._stream: Any = response.extensions["network_stream"]
+        self._streams: Owned[Any] = Owned()
+        self._streams.keep(response.extensions["network_stream"])
         self._writing = Lock()
-        self._is_closed = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it can be used here: it is open, and was made in this event loop and process."""
+        return self._streams.ours() is not None
 
     def read(self, timeout: Optional[float] = None) -> bytes:
         """The next bytes, or none at all when the other end has closed."""
+        stream = self._stream()
         try:
-            return bytes(self._stream.read(_PIECE_BYTES, timeout=timeout))
+            return bytes(stream.read(_PIECE_BYTES, timeout=timeout))
         except httpcore.TimeoutException as error:
             raise TimedOutError("nothing has come in time", code="timeout") from error
         except (httpcore.NetworkError, OSError) as error:
@@ -37,17 +43,25 @@ class Wire:
     def write(self, content: bytes) -> None:
         """Sends bytes, all of them."""
         with self._writing:
+            stream = self._stream()
             try:
-                self._stream.write(content, timeout=_WRITE_TIMEOUT)
+                stream.write(content, timeout=_WRITE_TIMEOUT)
             except (httpcore.TimeoutException, httpcore.NetworkError, OSError) as error:
                 raise _broken(error) from error
 
     def close(self) -> None:
         """Closes the connection, also under the hands of somebody who reads."""
-        if not self._is_closed:
-            self._is_closed = True
-            hang_up(self._stream)
+        stream = self._streams.take()
+        if stream is not None:
+            hang_up(stream)
             self._response.close()
+
+    def _stream(self) -> Any:
+        stream = self._streams.ours()
+        if stream is None:
+            reason = "it was closed, or belongs to another event loop or process"
+            raise DisconnectedError(f"the connection is no use: {reason}", code="disconnected")
+        return stream
 
 
 def _broken(error: BaseException) -> DisconnectedError:
