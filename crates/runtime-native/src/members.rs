@@ -6,7 +6,7 @@
 //! not, because a daemon makes its own; the environment goes with every process unless it is
 //! thrown away on purpose. There is no wall here that could do better.
 
-use std::{fs, os::fd::OwnedFd, time::Duration};
+use std::{fs, io, os::fd::OwnedFd, thread, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -22,6 +22,10 @@ const ROUNDS_MAX: usize = 16;
 
 /// How long one that was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often to look at a process that is about to become another program, which takes it some
+/// microseconds. No event tells when it has.
+const LOOKS_MAX: usize = 1000;
 
 /// Kills every process of a sandbox and returns when they are gone.
 pub(crate) fn kill(sandbox: &SandboxId) {
@@ -54,14 +58,42 @@ fn find(mark: &[u8]) -> Vec<OwnedFd> {
         .filter_map(|pid| {
             // The descriptor first: what is checked then is what is held.
             let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
-            let environment = fs::read(path).ok()?;
+            let environment = environment(pid).ok()?;
             let is_member = environment
                 .split(|byte| *byte == 0)
                 .any(|variable| variable == mark);
             is_member.then_some(process)
         })
         .collect()
+}
+
+fn environment(pid: Pid) -> io::Result<Vec<u8>> {
+    let number = pid.as_raw_nonzero();
+    let mut environment = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        environment = fs::read(format!("/proc/{number}/environ"))?;
+        if !environment.is_empty() || has_none(&fs::read_to_string(format!("/proc/{number}/stat"))?)
+        {
+            break;
+        }
+        thread::yield_now();
+    }
+    Ok(environment)
+}
+
+/// Whether a process has no environment, as opposed to one that is about to become another program:
+/// for a moment that has none yet, and the kernel does not know where it will end.
+fn has_none(stat: &str) -> bool {
+    /// How many fields are behind the name, in parentheses, before the one that is meant.
+    const MEMORY: usize = 20;
+    const ENVIRONMENT: usize = 47;
+    let mut fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, fields)| fields)
+        .split_ascii_whitespace();
+    let memory = fields.nth(MEMORY);
+    let start = fields.nth(ENVIRONMENT - MEMORY - 1);
+    memory == Some("0") || (start == fields.next() && start != Some("0"))
 }
 
 fn wait(process: &OwnedFd) {
@@ -76,6 +108,36 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_process_that_becomes_another_program_has_an_environment_to_come() {
+        let stat = |memory: u64, start: u64, end: u64| {
+            let numbers = "0 ".repeat(19);
+            let more = "0 ".repeat(26);
+            format!("7 (a) b) S {numbers}{memory} {more}{start} {end} 0\n")
+        };
+        assert!(has_none(&stat(4096, 140, 140)), "an empty one");
+        assert!(has_none(&stat(0, 0, 0)), "it has ended");
+        assert!(!has_none(&stat(4096, 0, 0)), "not yet");
+        assert!(!has_none(&stat(4096, 140, 180)), "by now");
+        let empty = Command::new("sleep")
+            .arg("1000")
+            .env_clear()
+            .spawn()
+            .unwrap();
+        let own = Command::new("sleep").arg("1000").spawn().unwrap();
+        let told = [&empty, &own].map(|child| {
+            // Which waits until it is the program that it was to become.
+            let environment = environment(Pid::from_child(child)).unwrap();
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            (environment.is_empty(), has_none(&stat))
+        });
+        for mut child in [empty, own] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(told, [(true, true), (false, false)]);
+    }
 
     #[test]
     fn what_left_its_session_and_its_parent_is_found_and_nothing_else_is() {

@@ -103,7 +103,10 @@ async fn the_lost_sandbox_of_a_session_that_another_server_has_is_left_alone() {
     let taken = written(&log, &id).await;
     kill_process(Pid::from_raw(executor).unwrap(), Signal::KILL).unwrap();
     // Looks for the sandbox, which does not answer.
-    session.run(request(run("true"))).await.unwrap();
+    let answer = session.run(request(run("true"))).await.unwrap();
+    assert_eq!(answer.payload["extras"]["error_id"], "disconnected");
+    // Waits for whoever else deals with the loss.
+    session.resume().await.unwrap();
     assert_eq!(backend.removals(), 0);
     assert_eq!(session.info().state, SessionState::Ready);
     assert_eq!(written(&log, &id).await, taken);
