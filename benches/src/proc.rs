@@ -53,6 +53,17 @@ pub(crate) fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
+/// Those that we have started for sandboxes: all but a spawner, which starts them and is none.
+pub(crate) fn supervisors() -> anyhow::Result<Vec<u32>> {
+    let mut supervisors = Vec::new();
+    for child in children(std::process::id())? {
+        if !read(child, "cmdline")?.contains("\0spawner\0--for\0") {
+            supervisors.push(child);
+        }
+    }
+    Ok(supervisors)
+}
+
 /// A process and all that descend from it.
 pub(crate) fn family(pid: u32) -> anyhow::Result<Vec<u32>> {
     let mut family = vec![pid];

@@ -124,20 +124,27 @@ impl Subject for Killing<'_> {
     }
 }
 
-/// Everything that descends from us, held by descriptors, so that whoever gets their numbers is
+/// Everything of ours that a sandbox consists of, held by descriptors, so that whoever gets their numbers is
 /// not taken for them.
 struct Living(Vec<OwnedFd>);
 
 impl Living {
     /// Nothing but one sandbox and its supervisor may run for us.
     fn find() -> anyhow::Result<Self> {
-        let us = std::process::id();
-        let others = proc::family(us)?.into_iter().filter(|pid| *pid != us);
+        let mut others = Vec::new();
+        for supervisor in proc::supervisors()? {
+            others.extend(proc::family(supervisor)?);
+        }
         let open = |pid| {
             let pid = Pid::from_raw(i32::try_from(pid)?).context("not a process")?;
             Ok(pidfd_open(pid, PidfdFlags::empty())?)
         };
-        Ok(Self(others.map(open).collect::<anyhow::Result<_>>()?))
+        Ok(Self(
+            others
+                .into_iter()
+                .map(open)
+                .collect::<anyhow::Result<_>>()?,
+        ))
     }
 
     /// Fails when one of them still lives.

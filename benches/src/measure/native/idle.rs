@@ -142,7 +142,7 @@ impl Crowd {
 
     /// The mean over all, of everything from the supervisor to the shell.
     fn memory(&self, name: String) -> anyhow::Result<Row> {
-        let supervisors = proc::children(std::process::id())?;
+        let supervisors = proc::supervisors()?;
         let count = self.sandboxes.len();
         ensure!(
             supervisors.len() == count,
