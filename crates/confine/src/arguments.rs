@@ -28,6 +28,14 @@ pub fn show(text: &[u8]) -> io::Result<()> {
     memory.write_all_at(&bytes, start)
 }
 
+/// Finds out ahead of [`show`] where they are, for copies of this process.
+///
+/// # Errors
+/// When that cannot be found out.
+pub fn find() -> io::Result<()> {
+    place().map(drop)
+}
+
 /// Where they are: the same in every copy of this process, so it is found out once.
 fn place() -> io::Result<(u64, u64)> {
     static FOUND: OnceLock<(u64, u64)> = OnceLock::new();

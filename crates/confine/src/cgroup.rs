@@ -33,7 +33,7 @@ mod v1;
 mod v2;
 
 pub use begun::Begun;
-pub use counters::{LimitCounters, LimitCounts};
+pub use counters::{LimitCounters, LimitCounts, UsedTime};
 pub use detect::{Host, Mode};
 pub use entrance::Entrance;
 pub(crate) use entrance::enter;

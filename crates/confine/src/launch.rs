@@ -13,7 +13,6 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::Mode,
     io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{DumpableBehavior, Pid, Signal, WaitOptions},
@@ -159,7 +158,7 @@ pub fn launch(
             inside.run(prepared, mapped_inside, channel.inside)
         }
         Side::Parent { pid, pidfd } => {
-            drop((verdict_inside, mapped_inside, prepared));
+            drop((verdict_inside, mapped_inside));
             drop((channel.inside, groups_inside));
             let mut confined = Confined {
                 pid,
@@ -168,13 +167,16 @@ pub fn launch(
                 doorway: None,
             };
             let outcome = map_identity(pid, policy.identity)
+                .and_then(|()| prepared.translate(pid))
                 // While the child waits for us: soon it is not to be looked into.
                 .and_then(|()| Doorway::open(pid, &policy.network).at(Step::Doorway, ""))
                 .and_then(|doorway| {
                     confined.doorway = doorway;
                     go_on(mapped)?;
+                    drop(prepared);
                     let entrance = (hooks.groups)().at(Step::ControlGroup, "")?;
                     let let_in = handover::send(groups, &entrance.descriptors());
+                    (hooks.meanwhile)();
                     // A child that is gone has said why.
                     await_verdict(verdict)?;
                     let_in.at(Step::ControlGroup, "")
@@ -212,6 +214,9 @@ pub struct Hooks<'a> {
     /// Outside, while the new process puts its root together: makes the control groups that it
     /// enters then, before it takes its rights from itself.
     pub groups: &'a dyn Fn() -> io::Result<Entrance>,
+    /// Outside, while the new process takes its rights from itself: the place for what has to be
+    /// done anyway before the program is let go on.
+    pub meanwhile: &'a dyn Fn(),
     /// Outside, with the number of the new process, when it is about to start the program: the
     /// place to ask whether it is where it should be.
     pub confirm: &'a dyn Fn(i32) -> io::Result<()>,
@@ -396,7 +401,6 @@ impl Inside<'_> {
     }
 
     fn finish(&self) -> Result<(), Failure> {
-        let _ = rustix::process::umask(Mode::from_raw_mode(0o022));
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .at(Step::Identity, "")?;
         let directory = &self.program.directory;

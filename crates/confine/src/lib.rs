@@ -24,7 +24,7 @@ mod signals;
 mod step;
 mod sys;
 
-pub use arguments::show as show_arguments;
+pub use arguments::{find as find_arguments, show as show_arguments};
 pub use capabilities::{CapabilityError, CapabilityKind, drop_all_capabilities};
 pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
 pub use paths::{

@@ -16,7 +16,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat},
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, openat, openat2,
+        symlinkat,
+    },
     io::Errno,
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
@@ -25,7 +28,7 @@ use rustix::{
 };
 
 use crate::{
-    owner_map::OwnerMap,
+    owner_map::Owners,
     policy::{Access, MemoryCap},
     sys::{MountAttributes, set_mount_attributes, set_one_mount_attributes},
 };
@@ -41,7 +44,20 @@ const PRIVATE: MountAttributes = MountAttributes {
 
 /// A detached mount: nobody sees it until it is attached.
 #[derive(Debug)]
-pub(crate) struct Detached(OwnedFd);
+pub(crate) struct Detached {
+    mount: OwnedFd,
+    /// Where it comes from, when its owners still have to be translated as the sandbox's own are.
+    untranslated: Option<PathBuf>,
+}
+
+impl From<OwnedFd> for Detached {
+    fn from(mount: OwnedFd) -> Self {
+        Self {
+            mount,
+            untranslated: None,
+        }
+    }
+}
 
 /// The directory that becomes the root.
 #[derive(Debug)]
@@ -75,21 +91,46 @@ fn handle_path(handle: &OwnedFd) -> PathBuf {
 
 impl Detached {
     /// A copy of a file or directory of this machine, with everything mounted below it, and with
-    /// the owners of files translated if there is a map.
-    pub(crate) fn bind(source: &Path, access: Access, map: Option<&OwnerMap>) -> io::Result<Self> {
-        let attributes = bound_attributes(access, map);
-        Self::with_attributes(source, OpenTreeFlags::AT_RECURSIVE, &attributes)
+    /// the owners of files translated if they shall be.
+    pub(crate) fn bind(source: &Path, access: Access, owners: Owners<'_>) -> io::Result<Self> {
+        Self::bind_with(source, OpenTreeFlags::AT_RECURSIVE, access, owners)
     }
 
     /// The same without what is mounted below, which an overlay does not show, and which would
     /// keep a sandbox from using the directory: mounts of another user cannot be taken off.
-    pub(crate) fn bind_one(
+    pub(crate) fn bind_one(source: &Path, access: Access, owners: Owners<'_>) -> io::Result<Self> {
+        Self::bind_with(source, OpenTreeFlags::empty(), access, owners)
+    }
+
+    fn bind_with(
         source: &Path,
+        extent: OpenTreeFlags,
         access: Access,
-        map: Option<&OwnerMap>,
+        owners: Owners<'_>,
     ) -> io::Result<Self> {
-        let attributes = bound_attributes(access, map);
-        Self::with_attributes(source, OpenTreeFlags::empty(), &attributes)
+        let attributes = bound_attributes(access, owners);
+        let bound = Self::with_attributes(source, extent, &attributes)?;
+        let is_translated_later = matches!(owners, Owners::OfTheSandbox);
+        Ok(Self {
+            untranslated: is_translated_later.then(|| source.to_owned()),
+            ..bound
+        })
+    }
+
+    /// What is left to do before it is used.
+    pub(crate) fn untranslated(&self) -> Option<&Path> {
+        self.untranslated.as_deref()
+    }
+
+    /// Shows files of the sandbox's user, whose namespace that is, as those of the user outside.
+    /// Nothing of the mount may be in use yet.
+    pub(crate) fn translate(&self, namespace: BorrowedFd<'_>) -> io::Result<()> {
+        let attributes = MountAttributes {
+            set: libc::MOUNT_ATTR_IDMAP,
+            userns_fd: u64::try_from(namespace.as_raw_fd()).unwrap_or(u64::MAX),
+            ..MountAttributes::default()
+        };
+        set_mount_attributes(&self.mount, &attributes)
     }
 
     /// A device node, which may be used as one but neither executed nor trusted with its set bits.
@@ -116,7 +157,7 @@ impl Detached {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | extent;
         let tree = open_tree(CWD, source, flags)?;
         set_mount_attributes(&tree, attributes)?;
-        Ok(Self(tree))
+        Ok(tree.into())
     }
 
     /// A file system in memory.
@@ -131,11 +172,9 @@ impl Detached {
         )
     }
 
-    /// An empty directory that stays empty.
-    pub(crate) fn empty(cap: MemoryCap) -> io::Result<Self> {
-        let empty = Self::memory(cap, 0o555)?;
-        seal_one(&empty.0)?;
-        Ok(empty)
+    /// Makes it unwritable, and nothing that is mounted below.
+    pub(crate) fn seal(&self) -> io::Result<()> {
+        seal_one(&self.mount)
     }
 
     /// Directories as one, under a layer that takes all changes if there is one. The layer is
@@ -160,7 +199,7 @@ impl Detached {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_EMPTY_PATH;
-        Ok(Self(open_tree(&self.0, "", flags)?))
+        Ok(open_tree(&self.mount, "", flags)?.into())
     }
 
     /// A fresh `/proc` of the caller's process namespace.
@@ -185,21 +224,17 @@ impl Detached {
 
     fn finish(context: &OwnedFd, attributes: MountAttrFlags) -> io::Result<Self> {
         fsconfig_create(context)?;
-        Ok(Self(fsmount(
-            context,
-            FsMountFlags::FSMOUNT_CLOEXEC,
-            attributes,
-        )?))
+        Ok(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?.into())
     }
 
     fn attach(&self, place: &OwnedFd) -> io::Result<()> {
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        Ok(move_mount(&self.0, "", place, "", flags)?)
+        Ok(move_mount(&self.mount, "", place, "", flags)?)
     }
 
     fn is_directory(&self) -> io::Result<bool> {
-        Ok(file_type(&self.0)? == FileType::Directory)
+        Ok(file_type(&self.mount)? == FileType::Directory)
     }
 }
 
@@ -208,7 +243,7 @@ fn file_type(of: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
-fn bound_attributes(access: Access, map: Option<&OwnerMap>) -> MountAttributes {
+fn bound_attributes(access: Access, owners: Owners<'_>) -> MountAttributes {
     let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     if access == Access::ReadOnly {
         set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
@@ -217,9 +252,9 @@ fn bound_attributes(access: Access, map: Option<&OwnerMap>) -> MountAttributes {
         set: u64::from(set.bits()),
         ..PRIVATE
     };
-    match map {
-        None => plain,
-        Some(map) => MountAttributes {
+    match owners {
+        Owners::AsTheyAre | Owners::OfTheSandbox => plain,
+        Owners::Mapped(map) => MountAttributes {
             set: plain.set | libc::MOUNT_ATTR_IDMAP,
             userns_fd: u64::try_from(map.namespace().as_raw_fd()).unwrap_or(u64::MAX),
             ..plain
@@ -233,12 +268,19 @@ impl NewRoot {
         // Opened here, because a place of another mount table cannot be mounted on.
         root.attach(&open_place(stage)?)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat(&root.0, ".", flags, Mode::empty())?))
+        Ok(Self(openat(&root.mount, ".", flags, Mode::empty())?))
     }
 
     /// A name for a path inside while we are still outside.
     pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
         handle_path(&self.0).join(inside.strip_prefix("/").unwrap_or(inside))
+    }
+
+    /// A view of a directory in it, to be mounted elsewhere.
+    pub(crate) fn part(&self, inside: &Path) -> io::Result<Detached> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let relative = inside.strip_prefix("/").unwrap_or(inside);
+        Ok(open_tree(&self.0, relative, flags)?.into())
     }
 
     /// Mounts at a path inside, which is made when missing.
@@ -255,6 +297,10 @@ impl NewRoot {
         self.make_in_parent(inside, |parent, name| {
             match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
                 Err(Errno::EXIST) => Ok(()),
+                // What others may change is kept from them by the mask that we work under.
+                Ok(()) if mode & 0o022 != 0 => {
+                    chmodat(parent, name, Mode::from_raw_mode(mode), AtFlags::empty())
+                }
                 made => made,
             }
         })
@@ -325,8 +371,8 @@ impl NewRoot {
             | OpenTreeFlags::AT_EMPTY_PATH
             | OpenTreeFlags::AT_RECURSIVE;
         let view = open_tree(&place, "", flags)?;
-        set_mount_attributes(&view, &bound_attributes(access, None))?;
-        Detached(view).attach(&place)
+        set_mount_attributes(&view, &bound_attributes(access, Owners::AsTheyAre))?;
+        Detached::from(view).attach(&place)
     }
 
     /// Makes the file system that holds the root itself unwritable.

@@ -1,8 +1,9 @@
 //! A translation of file owners, held as a user namespace.
 //!
-//! The kernel takes the translation of a mount from a user namespace. One is made for the
-//! purpose, with a process in it that does nothing and is gone before we return; the descriptor
-//! keeps the namespace.
+//! The kernel takes the translation of a mount from a user namespace. Where files belong to the
+//! number that the sandbox's user has inside, that is the sandbox's own namespace, as soon as there
+//! is one. For all others one is made for the purpose, with a process in it that does nothing and
+//! is gone before we return; the descriptor keeps the namespace.
 
 use std::{
     fs::File,
@@ -20,7 +21,16 @@ use crate::{
 pub(crate) struct OwnerMaps {
     identity: Identity,
     /// As many as there are owners of what the policy lists.
-    made: Vec<(Ownership, Option<OwnerMap>)>,
+    made: Vec<(Ownership, OwnerMap)>,
+}
+
+/// Whose files appear as whose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owners<'a> {
+    AsTheyAre,
+    /// As in the sandbox's own namespace, which is not there yet.
+    OfTheSandbox,
+    Mapped(&'a OwnerMap),
 }
 
 impl OwnerMaps {
@@ -31,18 +41,34 @@ impl OwnerMaps {
         }
     }
 
-    /// The translation that `ownership` asks for; `None` when there is nothing to translate.
-    pub(crate) fn get(&mut self, ownership: Ownership) -> io::Result<Option<&OwnerMap>> {
+    /// The translation that `ownership` asks for.
+    pub(crate) fn get(&mut self, ownership: Ownership) -> io::Result<Owners<'_>> {
+        let Ownership::Mapped { uid, gid } = ownership else {
+            return Ok(Owners::AsTheyAre);
+        };
+        let Identity {
+            uid_inside,
+            gid_inside,
+            uid_outside,
+            gid_outside,
+        } = self.identity;
+        if (uid, gid) == (uid_outside, gid_outside) {
+            return Ok(Owners::AsTheyAre);
+        }
+        if (uid, gid) == (uid_inside, gid_inside) {
+            return Ok(Owners::OfTheSandbox);
+        }
         let found = self.made.iter().position(|(made, _)| *made == ownership);
         let index = match found {
             Some(index) => index,
             None => {
-                let map = OwnerMap::new(ownership, self.identity)?;
+                let map = OwnerMap::new((uid, gid), self.identity)?;
                 self.made.push((ownership, map));
                 self.made.len() - 1
             }
         };
-        Ok(self.made.get(index).and_then(|(_, map)| map.as_ref()))
+        let map = self.made.get(index);
+        Ok(map.map_or(Owners::AsTheyAre, |(_, map)| Owners::Mapped(map)))
     }
 }
 
@@ -51,13 +77,7 @@ impl OwnerMaps {
 pub(crate) struct OwnerMap(OwnedFd);
 
 impl OwnerMap {
-    fn new(ownership: Ownership, identity: Identity) -> io::Result<Option<Self>> {
-        let Ownership::Mapped { uid, gid } = ownership else {
-            return Ok(None);
-        };
-        if (uid, gid) == (identity.uid_outside, identity.gid_outside) {
-            return Ok(None);
-        }
+    fn new((uid, gid): (u32, u32), identity: Identity) -> io::Result<Self> {
         let idler = Idler::in_user_namespace()?;
         let pid = idler.pid;
         let map = |file: &str, from: u32, to: u32| {
@@ -66,7 +86,7 @@ impl OwnerMap {
         map("uid_map", uid, identity.uid_outside)?;
         map("gid_map", gid, identity.gid_outside)?;
         let namespace = File::open(format!("/proc/{pid}/ns/user"))?;
-        Ok(Some(Self(namespace.into())))
+        Ok(Self(namespace.into()))
     }
 
     pub(crate) fn namespace(&self) -> BorrowedFd<'_> {

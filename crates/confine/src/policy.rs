@@ -24,8 +24,8 @@ pub struct Policy {
     pub root: Root,
     /// What exists inside, in order: a later entry may lie below an earlier one.
     pub entries: Vec<Entry>,
-    /// What `/tmp` may take.
-    pub tmp: MemoryCap,
+    /// What `/tmp` and everything else that lies in memory may take together.
+    pub memory: MemoryCap,
     /// What `/dev/shm` may take.
     pub shm: MemoryCap,
     /// What the program may reach over the network.
@@ -92,9 +92,7 @@ pub enum EntryKind {
     },
     /// A file system in memory.
     Memory {
-        /// What it may take.
-        cap: MemoryCap,
-        /// Permission bits of its root.
+        /// Its permission bits.
         mode: u32,
     },
     /// A symbolic link.
@@ -136,8 +134,8 @@ pub struct OwnFile {
 pub enum Layer {
     /// To a directory outside with two in it: `upper` for them, and `work` for overlayfs.
     Directory(PathBuf),
-    /// To a file system in memory, which may take so much.
-    Memory(MemoryCap),
+    /// To memory.
+    Memory,
 }
 
 impl Overlay {

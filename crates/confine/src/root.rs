@@ -2,12 +2,14 @@
 //!
 //! Trees that the sandbox's own user could not reach by name are prepared before it exists
 //! (`prepare`); the rest is done by the sandbox's first process, alone in its mount namespace
-//! (`assemble`), with the parts that no policy lists: `devices` and `processes`.
+//! (`assemble`), with the parts that no policy lists: `devices` and `processes`. What lies in memory
+//! comes from one `store`.
 
 mod assemble;
 mod devices;
 mod prepare;
 mod processes;
+mod store;
 
 pub(crate) use assemble::enter;
 pub(crate) use devices::{DEVICES, DEVICES_AT};

@@ -43,13 +43,28 @@ pub fn shell_environment(
     if !variables.has("PATH") {
         variables.set("PATH".into(), SEARCH_PATH.into());
     }
-    if !variables.has("LANG") && !variables.has("LC_ALL") {
-        variables.set("LANG".into(), "C.UTF-8".into());
+    if !sets_locale(&variables.0) {
+        let (name, value) = DEFAULT_LOCALE;
+        variables.set(name.into(), value.into());
     }
     for (name, value) in added {
         variables.set(name, value);
     }
     variables.0
+}
+
+/// What programs take texts for when nobody says anything else. Characters are all that this locale
+/// has of its own; to name it for everything would have every program read a dozen files more when it
+/// starts.
+pub const DEFAULT_LOCALE: (&str, &str) = ("LC_CTYPE", "C.UTF-8");
+
+/// Whether these variables say what texts are.
+#[must_use]
+pub fn sets_locale(variables: &[(OsString, OsString)]) -> bool {
+    let names = ["LANG", "LC_ALL", "LC_CTYPE"];
+    variables
+        .iter()
+        .any(|(name, _)| names.iter().any(|it| name == it))
 }
 
 struct Variables(Vec<(OsString, OsString)>);
@@ -116,7 +131,7 @@ mod tests {
             ("LOGNAME", "agent"),
             ("SHELL", "/bin/bash"),
             ("TERM", "xterm-256color"),
-            ("LANG", "C.UTF-8"),
+            ("LC_CTYPE", "C.UTF-8"),
         ]);
         assert_eq!(shell_environment(inherited, [], &user()), expected);
     }

@@ -293,14 +293,6 @@ impl StateDirectory {
         };
         // Another user's shells must be able to pass, not to look around.
         std::fs::set_permissions(state.path(), std::fs::Permissions::from_mode(0o711))?;
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(state.path().join("outputs"))?;
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(state.path().join("undo"))?;
         Ok(state)
     }
 

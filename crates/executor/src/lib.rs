@@ -23,7 +23,7 @@ mod shells;
 mod transfer;
 mod user;
 
-pub use environment::shell_environment;
+pub use environment::{DEFAULT_LOCALE, sets_locale, shell_environment};
 pub use executor::{Executor, ExecutorOptions, FileScope, StartExecutorError};
 pub use files::OpenWorkspaceError;
 pub use lint::Linting;

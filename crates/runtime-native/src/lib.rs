@@ -19,7 +19,6 @@ mod native;
 
 mod copy;
 mod link;
-mod notes;
 mod notice;
 mod sandbox;
 

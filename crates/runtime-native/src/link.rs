@@ -77,6 +77,13 @@ pub(crate) fn class_of(error: &TransferError) -> ErrorClass {
 }
 
 impl Link {
+    /// Does ahead what the next request would have to do first.
+    pub(crate) async fn connect_ahead(&self) {
+        if let Self::Request(client) = self {
+            client.connect_ahead().await;
+        }
+    }
+
     pub(crate) async fn execute(&self, action: ActionEvent) -> Result<ObservationEvent, LinkError> {
         match self {
             Self::Call(executor) => Ok(upgrade(executor)?.execute(action).await),

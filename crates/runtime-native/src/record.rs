@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use zareba_runtime::notes::{self, milliseconds};
+use zareba_runtime::notes::{self, Draft, milliseconds};
 
 use crate::process::ProcessIdentity;
 
@@ -40,7 +40,8 @@ pub(crate) enum RecordedLifetime {
 }
 
 impl Record {
-    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+    /// Writes it down; it is found when that is published.
+    pub(crate) fn draft(&self, directory: &Path) -> io::Result<Draft> {
         let (kept_alive, idle_timeout) = match self.lifetime {
             RecordedLifetime::WithItsOwner => (false, None),
             RecordedLifetime::KeptAlive { idle_timeout } => (true, idle_timeout),
@@ -59,7 +60,7 @@ impl Record {
             "image": self.image,
             "created_ms": notes::since_epoch(self.created),
         });
-        notes::write(directory, NAME, &document)
+        Draft::write(directory, NAME, &document)
     }
 
     /// None when there is none, or none that this version can read.
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_nobody_else_can() {
         let directory = tempfile::tempdir().unwrap();
-        record().write(directory.path()).unwrap();
+        record().draft(directory.path()).unwrap().publish().unwrap();
         assert_eq!(Record::read(directory.path()), Some(record()));
         let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
         let [entry] = entries.as_slice() else {

@@ -194,13 +194,28 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
 }
 
 impl Readiness {
-    /// Waits for the lines that say so.
-    pub(crate) async fn ready(mut self) -> Result<(), StartServerError> {
+    /// Waits for the lines that say so, and does something between the first and the last.
+    pub(crate) async fn ready(
+        mut self,
+        between: impl Future<Output = ()>,
+    ) -> Result<(), StartServerError> {
+        let mut between = Some(between);
         let mut said = vec![0; self.lines.concat().len()];
-        let heard = self.output.read_exact(&mut said).await.is_ok();
+        let mut length = 0;
+        while let Some(rest) = said.get_mut(length..).filter(|rest| !rest.is_empty()) {
+            match self.output.read(rest).await {
+                Ok(0) | Err(_) => break,
+                Ok(more) => length += more,
+            }
+            if length < said.len()
+                && let Some(between) = between.take()
+            {
+                between.await;
+            }
+        }
         let mut said: Vec<&[u8]> = said.split_inclusive(|byte| *byte == b'\n').collect();
         said.sort_by_key(|line| self.lines.iter().position(|known| known == line));
-        if heard && said == self.lines {
+        if said == self.lines {
             return Ok(());
         }
         Err(StartServerError::EndedEarly {

@@ -14,7 +14,8 @@ use std::{
     io::{self, PipeWriter},
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
-    sync::{Mutex, TryLockError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 pub(crate) use order::SpawnOrder;
@@ -24,12 +25,19 @@ pub use serve::serve_spawner;
 /// What a copy waits for on its standard input before it begins.
 const GO_AHEAD: &[u8; 1] = b">";
 
+/// How long somebody waits for a spawner that is busy with another's order. An order takes a fraction
+/// of a millisecond, and to execute the program instead takes ten times that; a spawner that keeps
+/// somebody waiting for longer than this has been stopped.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Starts supervisors, from the third on by copying.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     /// Whose sandboxes they are, for people who look at processes.
     state_dir: PathBuf,
     state: Mutex<State>,
+    /// Told when it is no longer busy.
+    free: Condvar,
 }
 
 #[derive(Debug)]
@@ -38,6 +46,8 @@ enum State {
     Unused,
     UsedOnce,
     Running(Running),
+    /// With one order, whose caller has it.
+    Busy,
 }
 
 impl Spawner {
@@ -45,6 +55,7 @@ impl Spawner {
         Self {
             state_dir: state_dir.to_owned(),
             state: Mutex::new(State::Unused),
+            free: Condvar::new(),
         }
     }
 
@@ -65,26 +76,50 @@ impl Spawner {
         let Some(bytes) = order.encode() else {
             return Ok(None);
         };
-        // Whoever would have to wait is served faster in the ordinary way, and never long.
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(None),
+        let Some(running) = self.take(program) else {
+            return Ok(None);
         };
-        match &*state {
+        let copied = running.copy(&bytes, standard, lifeline);
+        // One that has failed ends before another is begun.
+        let state = match copied {
+            Ok(_) => State::Running(running),
+            Err(_) => {
+                drop(running);
+                State::Unused
+            }
+        };
+        *self.lock() = state;
+        self.free.notify_one();
+        copied.map(Some)
+    }
+
+    /// Takes the spawner for one order, once there is one and it is free.
+    fn take(&self, program: &Path) -> Option<Running> {
+        let is_busy = |state: &mut State| matches!(state, State::Busy);
+        let waited = self
+            .free
+            .wait_timeout_while(self.lock(), PATIENCE, is_busy)
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = waited.0;
+        match std::mem::replace(&mut *state, State::Busy) {
+            State::Running(running) => return Some(running),
+            State::Busy => {}
             State::Unused => *state = State::UsedOnce,
-            State::UsedOnce => match Running::start(program, &self.state_dir) {
-                Ok(running) => *state = State::Running(running),
-                Err(error) => tracing::warn!(%error, "cannot start a spawner of sandboxes"),
-            },
-            State::Running(running) => {
-                let copied = running.copy(&bytes, standard, lifeline);
-                if copied.is_err() {
-                    *state = State::Unused;
+            State::UsedOnce => {
+                *state = match Running::start(program, &self.state_dir) {
+                    Ok(running) => State::Running(running),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot start a spawner of sandboxes");
+                        State::UsedOnce
+                    }
                 }
-                return copied.map(Some);
             }
         }
-        Ok(None)
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whoever holds it changes it in one step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

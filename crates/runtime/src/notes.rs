@@ -25,7 +25,37 @@ static DRAFTS: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// When the system refuses.
 pub fn write(directory: &Path, name: &str, document: &Value) -> io::Result<()> {
-    fs::rename(draft(directory, name, document)?, directory.join(name))
+    Draft::write(directory, name, document)?.publish()
+}
+
+/// A document that nobody finds yet.
+#[derive(Debug)]
+#[must_use = "nobody finds it before it is published"]
+pub struct Draft {
+    draft: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Writes a document ahead of the moment in which it shall be found.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn write(directory: &Path, name: &str, document: &Value) -> io::Result<Self> {
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = directory.join(format!("{name}.{}-{number}", std::process::id()));
+        create(&draft, document)?;
+        let path = directory.join(name);
+        Ok(Self { draft, path })
+    }
+
+    /// From now on it is found, in the place of one that is there.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn publish(self) -> io::Result<()> {
+        fs::rename(self.draft, self.path)
+    }
 }
 
 /// Writes a document in the place of one that nobody looks for yet. A reader may find none for a
@@ -48,13 +78,6 @@ pub fn read(directory: &Path, name: &str) -> Option<Value> {
     let file = File::open(directory.join(name)).ok()?;
     file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
     serde_json::from_slice(&content).ok()
-}
-
-fn draft(directory: &Path, name: &str, document: &Value) -> io::Result<PathBuf> {
-    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = directory.join(format!("{name}.{}-{number}", std::process::id()));
-    create(&draft, document)?;
-    Ok(draft)
 }
 
 fn create(path: &Path, document: &Value) -> io::Result<()> {

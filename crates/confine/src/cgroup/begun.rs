@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use super::{
-    CgroupError, Group, Host, Leaf, Limits, check_name,
+    CgroupError, Group, Host, Leaf, Limits, Version, check_name,
     group::{apply_all, hold_to, take_legacy_seats, take_unified_seat},
     leaf::take_leaf_seat,
     seats::Seats,
@@ -26,9 +26,9 @@ pub struct Begun<'a> {
 }
 
 impl Group {
-    /// Begins a group with a single leaf, which has no limits beside the group's. In the first
-    /// generation, which lets processes be anywhere, that leaf is the group itself: every
-    /// directory less makes a start and an end faster.
+    /// Begins a group with a single leaf, which has no limits beside the group's. Where processes
+    /// can be anywhere, that leaf is the group itself: in the first generation, and in the second
+    /// where it controls nothing. Every directory less makes a start and an end faster.
     ///
     /// # Errors
     /// As for [`Group::create`], but what has been made stays.
@@ -44,7 +44,10 @@ impl Group {
         let (mut group_seats, mut leaf_seats) = (Seats::default(), Seats::default());
         take_unified_seat(host, id, &mut group_seats)?;
         for seat in &group_seats.0 {
-            leaf_seats.0.push(take_leaf_seat(seat, leaf)?);
+            leaf_seats.0.push(match seat.controllers.is_empty() {
+                true => seat.lent(),
+                false => take_leaf_seat(seat, leaf)?,
+            });
         }
         Ok(Begun {
             host,
@@ -61,7 +64,8 @@ impl Begun<'_> {
     /// Where the first process is to be born, where there is such a place.
     #[must_use]
     pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
-        let unified = self.leaf_seats.unified();
+        let mut seats = self.leaf_seats.0.iter();
+        let unified = seats.find(|seat| seat.version == Version::V2);
         unified.map(|seat| seat.directory.as_fd())
     }
 

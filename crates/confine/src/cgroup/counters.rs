@@ -26,6 +26,13 @@ pub struct LimitCounters {
     pids: Option<Counter>,
 }
 
+/// Tells how much processor time a group has used.
+#[derive(Debug)]
+pub struct UsedTime {
+    file: EventsFile,
+    version: Version,
+}
+
 /// A number that a group's file and those of its leaves hold.
 #[derive(Debug)]
 struct Counter {
@@ -43,6 +50,33 @@ impl Group {
     /// When a control file cannot be opened.
     pub fn limit_counters(&self) -> Result<LimitCounters, CgroupError> {
         LimitCounters::open(&self.seats)
+    }
+
+    /// Something to ask whether anything in the group has run. Nothing where that is not counted.
+    #[must_use]
+    pub fn used_time(&self) -> Option<UsedTime> {
+        let accounting = || self.seats.with(Controller::CpuAccounting);
+        let seat = self.seats.unified().or_else(accounting)?;
+        let file = match seat.version {
+            Version::V1 => "cpuacct.usage",
+            Version::V2 => "cpu.stat",
+        };
+        Some(UsedTime {
+            file: EventsFile::open(&seat.directory, file).ok()?,
+            version: seat.version,
+        })
+    }
+}
+
+impl UsedTime {
+    /// A number that grows while anything in the group runs, and stays as it is while nothing does.
+    #[must_use]
+    pub fn read(&self) -> Option<u64> {
+        let text = self.file.read().ok()?;
+        match self.version {
+            Version::V1 => text.trim().parse().ok(),
+            Version::V2 => keyed(&text, "usage_usec"),
+        }
     }
 }
 

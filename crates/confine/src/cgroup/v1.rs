@@ -38,9 +38,13 @@ pub(super) fn apply(directory: &Directory, limit: Limit, limits: &Limits) -> Out
         Limit::Pids => ask(limits.pids, |pids| settle("pids.max", pids.to_string())),
         Limit::Cpu => ask(limits.cpu_millis, |millis| {
             let quota = u64::from(millis) * CPU_PERIOD_MICROSECONDS / 1000;
-            let period = settle("cpu.cfs_period_us", CPU_PERIOD_MICROSECONDS.to_string());
+            let period = CPU_PERIOD_MICROSECONDS.to_string();
             let quota = || settle("cpu.cfs_quota_us", quota.to_string());
-            match period {
+            // It is what the kernel begins with, and a write has it look at every group there is.
+            if directory.read("cpu.cfs_period_us").ok().as_ref() == Some(&period) {
+                return quota();
+            }
+            match settle("cpu.cfs_period_us", period) {
                 Outcome::Enforced { .. } => quota(),
                 failed => failed,
             }

@@ -33,7 +33,7 @@ fn policy(entries: Vec<Entry>) -> Policy {
         stage: "/sys".into(),
         root: Root::Memory,
         entries,
-        tmp: CAP,
+        memory: CAP,
         shm: CAP,
         network: Network::None,
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::prepare::text;
+use super::{prepare::text, store::Store};
 use crate::{
     mounts::{Detached, NewRoot},
     policy::MemoryCap,
@@ -23,15 +23,12 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// It holds places to mount on, and links.
-const CAP: MemoryCap = MemoryCap {
-    bytes: 64 * 1024,
-    inodes: 64,
-};
-
-pub(super) fn make(root: &NewRoot, shared_memory: MemoryCap) -> Result<(), Failure> {
+pub(super) fn make(root: &NewRoot, store: &Store, shared_memory: MemoryCap) -> Result<(), Failure> {
     let directory = Path::new(DEVICES_AT);
-    mount_memory(root, directory, CAP, 0o755)?;
+    let places = store.make(0o755);
+    places
+        .and_then(|places| root.mount(directory, &places))
+        .at(Step::Devices, DEVICES_AT)?;
     for name in DEVICES {
         let path = directory.join(name);
         let mounted = Detached::device(&path).and_then(|device| root.mount(&path, &device));
@@ -45,12 +42,9 @@ pub(super) fn make(root: &NewRoot, shared_memory: MemoryCap) -> Result<(), Failu
         root.make_link(&path, Path::new(target))
             .at(Step::Devices, text(&path))?;
     }
-    mount_memory(root, &directory.join("shm"), shared_memory, 0o1777)?;
+    let shared = Detached::memory(shared_memory, 0o1777);
+    shared
+        .and_then(|shared| root.mount(&directory.join("shm"), &shared))
+        .at(Step::Devices, "/dev/shm")?;
     root.make_read_only(directory).at(Step::Devices, DEVICES_AT)
-}
-
-fn mount_memory(root: &NewRoot, inside: &Path, cap: MemoryCap, mode: u32) -> Result<(), Failure> {
-    Detached::memory(cap, mode)
-        .and_then(|memory| root.mount(inside, &memory))
-        .at(Step::Devices, text(inside))
 }

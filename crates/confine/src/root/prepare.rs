@@ -1,6 +1,6 @@
 //! Trees that are made before the sandbox's own rights take effect.
 
-use std::path::Path;
+use std::{fs::File, os::fd::AsFd as _, path::Path};
 
 use crate::{
     mounts::Detached,
@@ -17,6 +17,28 @@ pub(crate) struct Prepared {
     pub(super) root: Vec<Detached>,
     /// For each entry: a bind, or the same of an overlay.
     pub(super) entries: Vec<Vec<Detached>>,
+}
+
+impl Prepared {
+    /// Translates the owners of those trees that are translated as the sandbox's own are, now that
+    /// there is a namespace of this process's.
+    pub(crate) fn translate(&self, pid: i32) -> Result<(), Failure> {
+        let trees = self.root.iter().chain(self.entries.iter().flatten());
+        let mut namespace = None;
+        for tree in trees {
+            let Some(source) = tree.untranslated() else {
+                continue;
+            };
+            let translated = match &namespace {
+                Some(namespace) => Ok(namespace),
+                None => File::open(format!("/proc/{pid}/ns/user"))
+                    .map(|opened| &*namespace.insert(opened)),
+            }
+            .and_then(|namespace| tree.translate(namespace.as_fd()));
+            translated.at(Step::Entry, text(source))?;
+        }
+        Ok(())
+    }
 }
 
 /// Makes the trees that the sandbox's own user could not reach by name.
@@ -47,8 +69,8 @@ fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>
             access,
             owner,
         } => {
-            let map = maps.get(*owner).at(Step::Entry, text(source))?;
-            let tree = Detached::bind(source, *access, map).at(Step::Entry, text(source))?;
+            let owners = maps.get(*owner).at(Step::Entry, text(source))?;
+            let tree = Detached::bind(source, *access, owners).at(Step::Entry, text(source))?;
             Ok(vec![tree])
         }
         EntryKind::Overlay(overlay) => prepare_overlay(maps, overlay),
@@ -61,8 +83,8 @@ fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>
 
 fn prepare_overlay(maps: &mut OwnerMaps, overlay: &Overlay) -> Result<Vec<Detached>, Failure> {
     let mut prepare = |source: &Path, access, owner| {
-        let map = maps.get(owner).at(Step::Entry, text(source))?;
-        Detached::bind_one(source, access, map).at(Step::Entry, text(source))
+        let owners = maps.get(owner).at(Step::Entry, text(source))?;
+        Detached::bind_one(source, access, owners).at(Step::Entry, text(source))
     };
     let mut trees = Vec::new();
     for lower in &overlay.lower {

@@ -5,10 +5,9 @@ use std::{io, path::Path};
 
 use rustix::fs::FileType;
 
-use super::prepare::text;
+use super::{prepare::text, store::Store};
 use crate::{
     mounts::{self, Detached, NewRoot},
-    policy::MemoryCap,
     step::{AtStep as _, Failure, Step},
 };
 
@@ -55,13 +54,7 @@ pub(crate) const SETTINGS: &str = "/proc/sys";
 /// capabilities in one of its own (NS-9).
 const NESTED_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
-/// A mask has no content.
-const MASK_CAP: MemoryCap = MemoryCap {
-    bytes: 4096,
-    inodes: 1,
-};
-
-pub(super) fn mount(root: &NewRoot) -> Result<(), Failure> {
+pub(super) fn mount(root: &NewRoot, store: &Store) -> Result<(), Failure> {
     let proc = Detached::proc().at(Step::Proc, "proc")?;
     root.mount(Path::new(PROCESSES_AT), &proc)
         .at(Step::Proc, PROCESSES_AT)?;
@@ -71,7 +64,7 @@ pub(super) fn mount(root: &NewRoot) -> Result<(), Failure> {
         .chain(&MASKED_DIRECTORIES)
         .map(Path::new)
     {
-        masks.cover(root, path).at(Step::Proc, text(path))?;
+        masks.cover(root, store, path).at(Step::Proc, text(path))?;
     }
     Ok(())
 }
@@ -86,7 +79,7 @@ struct Masks {
 
 impl Masks {
     /// Covers what is at a path of the new root, if anything.
-    fn cover(&mut self, root: &NewRoot, path: &Path) -> io::Result<()> {
+    fn cover(&mut self, root: &NewRoot, store: &Store, path: &Path) -> io::Result<()> {
         let Some(place) = root.find(path)? else {
             return Ok(());
         };
@@ -98,7 +91,7 @@ impl Masks {
             return place.cover(&first.copy()?);
         }
         let made = match place.kind {
-            FileType::Directory => Detached::empty(MASK_CAP)?,
+            FileType::Directory => store.make_empty()?,
             _ => Detached::device(Path::new("/dev/null"))?,
         };
         place.cover(first.insert(made))

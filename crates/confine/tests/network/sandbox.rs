@@ -63,6 +63,7 @@ pub(crate) fn start(network: Network) -> Result<Sandbox, LaunchError> {
         &Hooks {
             birthplace: None,
             groups: &|| Ok(Entrance::default()),
+            meanwhile: &|| {},
             confirm: &|_| Ok(()),
             restrict: &restrict,
         },
@@ -93,7 +94,7 @@ fn policy(network: Network) -> Policy {
         stage: PathBuf::from("/sys"),
         root: Root::Memory,
         entries: system.into_iter().filter_map(as_outside).collect(),
-        tmp: CAP,
+        memory: CAP,
         shm: CAP,
         network,
     }

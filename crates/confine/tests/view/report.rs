@@ -3,8 +3,8 @@
 use std::{fs::File, os::fd::AsFd as _, path::Path};
 
 use zareba_confine::{
-    Access, Enforcement, EnforcementReport, Entry, EntryKind, Evidence, LandlockReport, MemoryCap,
-    MountFault, Network, Policy, ProcessDirectory, ReadBackError,
+    Access, Enforcement, EnforcementReport, Entry, EntryKind, Evidence, LandlockReport, MountFault,
+    Network, Policy, ProcessDirectory, ReadBackError,
     cgroup::{FreezeMeans, KillMeans, Report},
     check_mounts,
 };
@@ -116,13 +116,7 @@ fn a_policy_that_is_not_in_force_is_noticed_ns_3() {
     let mut more = workspace(&ground, Access::ReadWrite);
     more.entries.push(Entry {
         inside: "/more".into(),
-        kind: EntryKind::Memory {
-            cap: MemoryCap {
-                bytes: 4096,
-                inodes: 1,
-            },
-            mode: 0o755,
-        },
+        kind: EntryKind::Memory { mode: 0o755 },
     });
     assert_eq!(fault(&more), ("/more".to_owned(), MountFault::Missing));
     let mut open = workspace(&ground, Access::ReadWrite);

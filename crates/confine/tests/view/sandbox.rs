@@ -100,7 +100,7 @@ impl Ground {
             stage: PathBuf::from("/sys"),
             root: Root::Memory,
             entries: system.chain(entries).collect(),
-            tmp: CAP,
+            memory: CAP,
             shm: CAP,
             network: Network::None,
         }
@@ -221,6 +221,7 @@ pub(crate) fn start_ours(
     let hooks = Hooks {
         birthplace: None,
         groups: &|| Ok(Entrance::default()),
+        meanwhile: &|| {},
         confirm: &|_| Ok(()),
         restrict: &restrict,
     };

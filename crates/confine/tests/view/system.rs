@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::net::UnixListener, path::Path};
 
-use zareba_confine::{Access, Entry, EntryKind, Layer, MemoryCap, Overlay, OwnFile, Policy, Step};
+use zareba_confine::{Access, Entry, EntryKind, Layer, Overlay, OwnFile, Policy, Step};
 
 use crate::{
     harness::Case,
@@ -30,6 +30,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case {
             name: "files_of_its_own_lie_above_everything_below_ns_4",
             run: files_of_its_own_lie_above_everything_below_ns_4,
+        },
+        Case {
+            name: "places_in_memory_share_a_cap_and_nothing_else_ns_5",
+            run: places_in_memory_share_a_cap_and_nothing_else_ns_5,
         },
         Case {
             name: "a_program_that_cannot_be_run_is_told_of_and_leaves_nothing",
@@ -144,14 +148,10 @@ fn files_of_its_own_lie_above_everything_below_ns_4() {
             kind,
         }])
     };
-    let memory = Layer::Memory(MemoryCap {
-        bytes: 1 << 20,
-        inodes: 64,
-    });
     let script =
         "cd /covered; cat name; stat -c '%a %u' name; (echo more >> name) 2>/dev/null; cat name";
     assert_eq!(
-        run(&with(Some(memory)), script),
+        run(&with(Some(Layer::Memory)), script),
         "its own\n644 1000\nits own\nmore"
     );
     assert_eq!(run(&with(None), script), "its own\n644 1000\nits own");
@@ -164,6 +164,26 @@ fn files_of_its_own_lie_above_everything_below_ns_4() {
         .map(|running| running.finish())
         .unwrap_err();
     assert_eq!(error.step, Step::Entry);
+}
+
+/// They are directories of one file system; whoever is in one of them sees nothing of another.
+fn places_in_memory_share_a_cap_and_nothing_else_ns_5() {
+    let ground = Ground::new(1000);
+    let place = |inside: &str, mode| Entry {
+        inside: inside.into(),
+        kind: EntryKind::Memory { mode },
+    };
+    let policy = ground.policy(vec![place("/one", 0o700), place("/two", 0o1777)]);
+    let script = "stat -c %a /one /two /tmp; echo one > /one/file; ls -A /tmp /two; \
+                  ls /two/../one/file; \
+                  ln /one/file /two/file 2>/dev/null || echo apart; \
+                  head -c 2000000 /dev/zero 2>/dev/null > /tmp/big || echo full; \
+                  (echo more > /two/file) 2>/dev/null; wc -c < /two/file; rm /tmp/big; \
+                  echo more > /two/file; cat /one/file /two/file";
+    assert_eq!(
+        run(&policy, script),
+        "700\n1777\n1777\n/tmp:\n\n/two:\n/two/../one/file\napart\nfull\n0\none\nmore"
+    );
 }
 
 fn a_program_that_cannot_be_run_is_told_of_and_leaves_nothing() {

@@ -2,8 +2,9 @@
 
 use std::{
     collections::VecDeque,
-    fs::File,
-    io::Write as _,
+    fs::{DirBuilder, File},
+    io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -100,7 +101,16 @@ impl Spill {
         let path = self
             .directory
             .join(format!("{}-{}.log", self.prefix, self.number));
-        let file = File::options().write(true).create_new(true).open(&path);
+        let create = || File::options().write(true).create_new(true).open(&path);
+        let file = match create() {
+            // Most shells never need it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut directory = DirBuilder::new();
+                directory.recursive(true).mode(0o711);
+                directory.create(&self.directory).and_then(|()| create())
+            }
+            created => created,
+        };
         let Ok(mut file) = file else { return };
         if self.owner.give(&file).is_ok() && file.write_all(&self.memory).is_ok() {
             self.file = Some((file, path));

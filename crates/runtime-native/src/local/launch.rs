@@ -14,6 +14,7 @@ use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_runtime::{
     RuntimeError, SandboxId, SandboxSpec, Statuses, Variables,
     life::{self, Farewell, Keeper, Life},
+    notes::Draft,
 };
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
@@ -55,6 +56,7 @@ pub(super) struct Started {
     pub(super) enclosure: Option<Arc<Enclosure>>,
     image: Option<String>,
     tie: Option<Tie>,
+    draft: Option<Draft>,
     fate: Arc<Fate>,
     directory: PathBuf,
     process: ProcessIdentity,
@@ -113,8 +115,10 @@ impl Launcher {
             no_change_timeout: spec.no_change_timeout,
             variables,
         };
-        let (started, readiness) = self.spawn(&wanted, Fate::told_to(statuses))?;
+        let (mut started, readiness) = self.spawn(&wanted, Fate::told_to(statuses))?;
         statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
+        // While it starts.
+        started.draft = Some(started.write_down(spec.timeout, &self.local)?);
         started.ready(readiness).await
     }
 
@@ -179,6 +183,7 @@ impl Launcher {
             enclosure: Enclosure::of(self.name(), directory.path()),
             image: wanted.image.map(str::to_owned),
             tie: spawned.tie,
+            draft: None,
             fate: Arc::clone(&fate),
             directory: directory.path().to_owned(),
             process: spawned.server.process.identity().clone(),
@@ -233,7 +238,9 @@ impl Launcher {
 
 impl Started {
     async fn ready(self, readiness: server::Readiness) -> Result<Self, RuntimeError> {
-        match tokio::time::timeout(START_MAX, readiness.ready()).await {
+        // Before it can be asked for anything, so that the first who asks need not.
+        let connect = self.link.connect_ahead();
+        match tokio::time::timeout(START_MAX, readiness.ready(connect)).await {
             Ok(Ok(())) => {
                 if let Some(enclosure) = self.enclosure.clone() {
                     // Ahead of the first action, and off the path of whoever waits for us.
@@ -266,12 +273,25 @@ impl Started {
         }
     }
 
-    /// Writes down how to find it again, and lets it live on if it shall.
+    /// Lets others find it, and lets it live on if it shall.
     pub(super) fn record(
         &mut self,
         timeout: Duration,
         local: &LocalOptions,
     ) -> Result<(), RuntimeError> {
+        let draft = match self.draft.take() {
+            Some(draft) => draft,
+            None => self.write_down(timeout, local)?,
+        };
+        draft.publish().map_err(cannot_start)?;
+        match self.tie.take() {
+            Some(tie) => tie.release().map_err(cannot_start),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down how to find it again.
+    fn write_down(&self, timeout: Duration, local: &LocalOptions) -> Result<Draft, RuntimeError> {
         let record = Record {
             process: self.process.clone(),
             socket: self.socket.clone(),
@@ -287,11 +307,7 @@ impl Started {
             image: self.image.clone(),
             created: SystemTime::now(),
         };
-        record.write(&self.directory).map_err(cannot_start)?;
-        match self.tie.take() {
-            Some(tie) => tie.release().map_err(cannot_start),
-            None => Ok(()),
-        }
+        record.draft(&self.directory).map_err(cannot_start)
     }
 }
 

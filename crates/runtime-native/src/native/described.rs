@@ -9,10 +9,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use zareba_runtime::notes;
 use zareba_terminal::ProcessId;
 
 use super::disk::DiskLimit;
-use crate::notes;
 
 const NAME: &str = "sandbox.json";
 const VERSION: u64 = 1;

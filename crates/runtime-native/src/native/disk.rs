@@ -2,7 +2,8 @@
 //!
 //! The layers that take a sandbox's changes lie in a file system that others use as well, and
 //! few of these know quotas for a directory. So the supervisor looks: often while the file system
-//! is filling, seldom when nothing changes there, never long at a time and with pauses between,
+//! is filling, seldom when nothing changes there, not at all while nothing in the sandbox has run
+//! since it last looked, never long at a time and with pauses between,
 //! which are shorter when the limit is close. When the layers are too large and still growing,
 //! whoever could be writing is killed. A single file cannot outgrow the limit meanwhile: the
 //! kernel refuses that by itself.
@@ -23,6 +24,8 @@ use std::{
 };
 
 pub(super) use walk::Held;
+use zareba_confine::cgroup::UsedTime;
+
 use walk::{Identity, Progress, Walk, identify};
 
 /// How long to wait between two looks while something is written, and while nothing is.
@@ -84,7 +87,23 @@ pub(super) struct DiskWatch {
     free_at_first: Option<Free>,
     free: Option<Free>,
     glances: u32,
+    activity: Activity,
     next: Instant,
+}
+
+/// Whether anything in the sandbox could have written something.
+#[derive(Debug, Default)]
+struct Activity {
+    /// Who tells; where nobody does, something always could.
+    clock: Option<UsedTime>,
+    /// What it told when a walk that found everything began.
+    seen: Option<u64>,
+}
+
+impl Activity {
+    fn now(&self) -> Option<u64> {
+        self.clock.as_ref()?.read()
+    }
 }
 
 impl DiskWatch {
@@ -109,8 +128,14 @@ impl DiskWatch {
             free_at_first: free,
             free,
             glances: 0,
+            activity: Activity::default(),
             next: Instant::now() + OFTEN,
         })
+    }
+
+    /// From now on it looks only when this says that something has run.
+    pub(super) fn watch_activity(&mut self, clock: Option<UsedTime>) {
+        self.activity = Activity { clock, seen: None };
     }
 
     /// How long until it is time to look.
@@ -121,6 +146,11 @@ impl DiskWatch {
     /// Looks, when it is time to. Says whether the limit is passed and the layers still grow.
     pub(super) fn look(&mut self) -> bool {
         if !self.due_in().is_zero() {
+            return false;
+        }
+        let activity = self.activity.now();
+        if self.walk.is_none() && activity.is_some() && activity == self.activity.seen {
+            self.next = Instant::now() + SELDOM.min(self.pause_max(self.held));
             return false;
         }
         let before = std::mem::replace(&mut self.free, free(&self.layers));
@@ -136,6 +166,8 @@ impl DiskWatch {
         self.glances = 0;
         let begun = Instant::now();
         let new = || Walk::begin(&self.layers, self.closed.clone());
+        // One that goes on may have passed by what has come since it began.
+        let is_new = self.walk.is_none();
         let mut walk = self.walk.take().unwrap_or_else(new);
         let progress = walk.proceed(Some(begun + LOOK_MAX));
         let held = walk.held();
@@ -144,7 +176,10 @@ impl DiskWatch {
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
         self.next = Instant::now() + (begun.elapsed() * REST).clamp(OFTEN, self.pause_max(held));
         match progress {
-            Progress::Finished => self.held = held,
+            Progress::Finished => {
+                self.held = held;
+                self.activity.seen = activity.filter(|_| is_new);
+            }
             Progress::Interrupted => self.walk = Some(walk),
         }
         is_exceeded

@@ -12,6 +12,8 @@ use std::{
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use zareba_executor::{DEFAULT_LOCALE, sets_locale};
+
 use crate::RunCommand;
 
 use super::view::{HOME, STATE, USER, View, WORKSPACE};
@@ -107,9 +109,12 @@ impl Invocation<'_> {
     }
 
     fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
-        [("PATH", SEARCH_PATH), ("HOME", HOME), ("LANG", "C.UTF-8")]
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+        // As for every shell; what the executor starts by itself has it from here.
+        let locale = Some(DEFAULT_LOCALE).filter(|_| !sets_locale(self.environment));
+        [("PATH", SEARCH_PATH), ("HOME", HOME)]
             .into_iter()
+            .chain(locale)
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
             .chain(self.environment.iter().cloned())
     }
 }

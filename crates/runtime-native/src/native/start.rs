@@ -1,6 +1,12 @@
 //! Starting a sandbox with our own program in it, and taking every right from it.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _, path::PathBuf, sync::OnceLock};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use zareba_confine::{
@@ -24,6 +30,8 @@ pub(super) struct Start<'a> {
     pub(super) view: &'a View,
     pub(super) policy: &'a Policy,
     pub(super) groups: &'a Groups<'a>,
+    /// Done while the sandbox takes its rights from itself.
+    pub(super) meanwhile: &'a dyn Fn(),
 }
 
 /// A sandbox whose executor waits for its key.
@@ -68,6 +76,7 @@ impl Start<'_> {
             &Hooks {
                 birthplace: self.groups.birthplace(),
                 groups: &|| self.groups.make(),
+                meanwhile: self.meanwhile,
                 confirm: &|pid| self.groups.confirm(pid),
                 restrict: &|| restriction.apply(),
             },
@@ -118,7 +127,7 @@ impl Restriction<'_> {
         drop_all_capabilities()
             .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
         // Enforced in full at the ABI of this kernel, or this is an error.
-        let report = Ruleset::prepare(&paths(self.paths))
+        let report = Ruleset::prepare(&paths(self.paths, Path::exists))
             .and_then(Ruleset::enforce)
             .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
         self.told
@@ -148,7 +157,10 @@ impl Told {
         self.0
             .read_exact_at(&mut abi, 0)
             .preparing("what Landlock has told")?;
-        Ok(LandlockReport::at(i32::from_ne_bytes(abi), &paths(view)))
+        Ok(LandlockReport::at(
+            i32::from_ne_bytes(abi),
+            &paths(view, |_| true),
+        ))
     }
 }
 
@@ -171,8 +183,8 @@ fn limits_of_each(disk: DiskLimit) -> ResourceLimits {
     }
 }
 
-/// What may be opened inside, beyond what the mounts say already.
-fn paths(view: &View) -> PathPolicy {
+/// What may be opened inside of what is there, beyond what the mounts say already.
+fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
     if let View::Image { .. } = view {
         // All of it is the sandbox's own.
         let everything = || vec![PathBuf::from("/")];
@@ -188,7 +200,7 @@ fn paths(view: &View) -> PathPolicy {
         paths
             .iter()
             .map(PathBuf::from)
-            .filter(|path| path.exists())
+            .filter(|path| is_there(path))
             .collect()
     };
     PathPolicy {

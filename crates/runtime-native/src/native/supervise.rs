@@ -6,6 +6,7 @@
 //! the sandbox is kept: described for others, and served. Whoever made it waits for both.
 
 use std::{
+    cell::OnceCell,
     ffi::OsString,
     fs, io,
     net::IpAddr,
@@ -49,11 +50,7 @@ const UID_IN_IMAGE: u32 = 0;
 /// lands on nobody, and two sandboxes share nothing.
 const UIDS_OUTSIDE: std::ops::Range<u32> = 2_000_300_000..2_147_000_000;
 
-/// What `/tmp` and `/dev/shm` may take.
-const TMP_CAP: MemoryCap = MemoryCap {
-    bytes: 1024 * 1024 * 1024,
-    inodes: 100_000,
-};
+/// What `/dev/shm` may take.
 const SHM_CAP: MemoryCap = MemoryCap {
     bytes: 256 * 1024 * 1024,
     inodes: 10_000,
@@ -170,7 +167,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
         stage: PathBuf::from(STAGE),
         root: seen.root,
         entries: seen.entries,
-        tmp: TMP_CAP,
+        memory: files_in_memory(supervision.limits.memory_bytes),
         shm: SHM_CAP,
         network: match &supervision.reachable {
             Reachable::Nothing => Network::None,
@@ -252,12 +249,7 @@ fn run(
         policy,
         groups,
     } = *walls;
-    let disk = DiskWatch::begin(
-        &supervision.directory,
-        supervision.directory.join("layer"),
-        supervision.limits.disk,
-    )
-    .preparing("the watch over its files")?;
+    let disk = OnceCell::new();
     let Started {
         mut confined,
         key,
@@ -267,12 +259,23 @@ fn run(
         view,
         policy,
         groups,
+        meanwhile: &|| {
+            let layers = supervision.directory.join("layer");
+            let limit = supervision.limits.disk;
+            let _ = disk.set(DiskWatch::begin(&supervision.directory, layers, limit));
+        },
     }
     .start()?;
+    let disk = disk.into_inner();
+    let mut disk = disk
+        .unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
+        .preparing("the watch over its files")
+        .inspect_err(|_| confined.end())?;
     let made = groups.group().ok_or(io::ErrorKind::NotFound);
     let group = made
         .preparing("its control groups")
         .inspect_err(|_| confined.end())?;
+    disk.watch_activity(group.used_time());
     let attended = check(policy, &confined, group, &landlock).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
@@ -372,6 +375,17 @@ fn attend(
     // Nobody may wait any more; then the lifeline tells.
     let _ = rustix::io::write(rustix::stdio::stdout(), KEPT_LINE);
     Ok(attended)
+}
+
+/// What files in memory may take, those of `/tmp`, of the home and of other places together: half of
+/// the memory that there is, as on any machine, so that whoever fills it is told and not killed.
+fn files_in_memory(memory_bytes: u64) -> MemoryCap {
+    const BYTES_PER_INODE: u64 = 8 * 1024;
+    let bytes = memory_bytes / 2;
+    MemoryCap {
+        bytes,
+        inodes: bytes / BYTES_PER_INODE,
+    }
 }
 
 fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {

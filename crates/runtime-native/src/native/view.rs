@@ -22,7 +22,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zareba_confine::{Entry, EntryKind, Identity, MemoryCap, Ownership, Root};
+use zareba_confine::{Entry, EntryKind, Identity, Ownership, Root};
 
 pub use workspace::WorkspaceMode;
 
@@ -38,18 +38,6 @@ pub(crate) const WORKSPACE: &str = "/workspace";
 /// Where the executor keeps what it needs, on the disk and not in memory: whole outputs are
 /// large.
 pub(crate) const STATE: &str = "/run/zareba";
-
-/// What a home may take.
-const HOME_CAP: MemoryCap = MemoryCap {
-    bytes: 1024 * 1024 * 1024,
-    inodes: 100_000,
-};
-
-/// What `/var` and `/run` may take; programs expect them to be there.
-const SMALL_CAP: MemoryCap = MemoryCap {
-    bytes: 64 * 1024 * 1024,
-    inodes: 10_000,
-};
 
 /// Whose programs, libraries and settings a sandbox has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,9 +109,9 @@ pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
         View::Machine { system } => machine::see(&places, request, *system)?,
         View::Image { layers } => image::see(&places, request, layers)?,
     };
-    seen.entries.push(memory("/run", SMALL_CAP, 0o755));
+    seen.entries.push(memory("/run", 0o755));
     seen.entries.push(entry(STATE, places.own("state")?));
-    seen.entries.push(memory(HOME, HOME_CAP, 0o700));
+    seen.entries.push(memory(HOME, 0o700));
     seen.entries.extend(workspace::entries(
         &places,
         request.workspace,
@@ -139,8 +127,8 @@ fn entry(inside: impl AsRef<Path>, kind: EntryKind) -> Entry {
     }
 }
 
-fn memory(inside: &str, cap: MemoryCap, mode: u32) -> Entry {
-    entry(inside, EntryKind::Memory { cap, mode })
+fn memory(inside: &str, mode: u32) -> Entry {
+    entry(inside, EntryKind::Memory { mode })
 }
 
 /// Files of whoever owns a directory shall be the sandbox's own. Without root that is ourselves

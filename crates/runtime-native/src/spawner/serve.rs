@@ -54,6 +54,7 @@ fn start(order: &[u8], standard: [OwnedFd; 3], supervise: RunCommand) -> io::Res
         let begun = take_over(standard).and_then(|()| {
             let order = SpawnOrder::decode(order).ok_or(io::ErrorKind::InvalidData)?;
             show_arguments(order.arguments.join("\0".as_ref()).as_bytes())?;
+            await_word()?;
             Ok(order)
         });
         match begun {
@@ -66,14 +67,19 @@ fn start(order: &[u8], standard: [OwnedFd; 3], supervise: RunCommand) -> io::Res
     })
 }
 
-/// Has the standard descriptors, and the word to go ahead: without it whoever gave the order may
-/// have started another in our place.
+/// Has the standard descriptors.
 fn take_over([input, output, errors]: [OwnedFd; 3]) -> io::Result<()> {
     stdio::dup2_stdin(&input)?;
     stdio::dup2_stdout(&output)?;
     stdio::dup2_stderr(&errors)?;
     // Nobody else would see the end of these.
     drop((input, output, errors));
+    Ok(())
+}
+
+/// Waits for the word to go ahead: without it whoever gave the order may have started another in our
+/// place. Until then nothing has been done that anybody could notice.
+fn await_word() -> io::Result<()> {
     let mut word = [0; GO_AHEAD.len()];
     rustix::io::retry_on_intr(|| rustix::io::read(stdio::stdin(), &mut word))?;
     if word == *GO_AHEAD {

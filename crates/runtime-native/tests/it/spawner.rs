@@ -186,7 +186,7 @@ async fn programs_that_a_copied_executor_starts_have_its_environment() {
     let sandbox = sandboxes.last().unwrap();
     // Only a search path leads there.
     let checker = "cat > /usr/local/bin/flake8 <<'END' && chmod +x /usr/local/bin/flake8\n\
-                   #!/bin/sh\ngrep -q wrong && echo \"1 1 F821 $HOME $LANG\"\nEND";
+                   #!/bin/sh\ngrep -q wrong && echo \"1 1 F821 $HOME $LC_CTYPE\"\nEND";
     output(&**sandbox, checker).await;
     output(&**sandbox, "echo right > edited.py").await;
     let path = sandbox.workspace().join("edited.py");

@@ -112,19 +112,24 @@ impl Lease {
         if let Some(loan) = loan {
             loan.give_back();
         }
-        let mut idle = shared.idle();
-        if idle.len() < IDLE_MAX && !line.sender.is_closed() {
-            idle.push(Idle {
-                line,
-                since: Instant::now(),
-            });
-        }
+        shared.keep(line);
     }
 }
 
 impl Shared {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a connection for the next request, unless there are enough.
+    fn keep(&self, line: Line) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX && !line.sender.is_closed() {
+            idle.push(Idle {
+                line,
+                since: Instant::now(),
+            });
+        }
     }
 
     /// The connection that was used last, unless that is too long ago.
@@ -186,6 +191,15 @@ impl Pool {
             Failure::Unwritten { error, .. } => self.unreachable(io::Error::other(error)),
             Failure::InDoubt(error) => error,
         })
+    }
+
+    /// Opens a connection for the next request, unless there is one.
+    pub(super) async fn connect_ahead(&self) {
+        if self.shared.idle().is_empty()
+            && let Ok(line) = self.connect().await
+        {
+            self.shared.keep(line);
+        }
     }
 
     fn lease(&self, line: Line, carrier: Carrier) -> Lease {

@@ -1,6 +1,6 @@
 //! The life of an executor: prepare, start, serve, stop, leave nothing behind.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use serde_json::json;
@@ -15,7 +15,6 @@ use zareba_executor::{
     Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
 };
 use zareba_terminal::release_program_pages;
-use zareba_wire::server::Server;
 
 use super::{
     equipped::Equipped,
@@ -34,9 +33,6 @@ use crate::{
     say,
     settings::{self, WithoutConfig},
 };
-
-/// Requests are short and file work has threads of its own.
-const WORKERS: usize = 2;
 
 /// Below the size from which the kernel may back a stack with one huge page.
 const STACK_BYTES: usize = 1024 * 1024;
@@ -57,8 +53,9 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
         hide_our_environment();
     }
     offspring::adopt_orphans();
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+    // Requests are short and file work has threads of its own. Every thread more takes its time
+    // when a sandbox is made, and there may be thousands of those.
+    let runtime = runtime::Builder::new_current_thread()
         .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(FILE_THREADS_MAX)
         .enable_all()
@@ -152,30 +149,34 @@ impl Life<'_> {
             Some(executor) => executor,
             None => self.prepare()?,
         });
+        let endpoint = server.endpoint().to_string();
         let reaper = tokio::spawn(reaper.run());
         let saver = tokio::spawn(save_memory(executor.clone()));
         let service = Arc::new(Equipped::new(executor.clone()));
-        // Whoever waits for us can connect already, and is answered a moment later.
-        let tell = move || ready.into_iter().for_each(ReadySignal::send);
-        tokio::select! {
-            begun = executor.begin(tell) => begun.map_err(|error| no_start(&error))?,
-            () = stops.next() => return Ok(Exit::Success),
-        }
-        let viewer = self.arguments.port.and_then(viewer::bind);
-        let published = viewer
-            .as_ref()
-            .and_then(|viewer| Published::new(viewer.url()));
-        self.announce(&server)?;
-
         let (stop, stopped) = watch::channel(());
         let until_stopped = |mut stopped: watch::Receiver<()>| async move {
             // An error means that the sender is gone, which is a stop as well.
             drop(stopped.changed().await);
         };
-        if let Some(viewer) = viewer {
-            tokio::spawn(viewer.serve(until_stopped(stopped.clone())));
+        let mut serving = pin!(server.serve(service, until_stopped(stopped.clone())));
+        let tell = move || ready.into_iter().for_each(ReadySignal::send);
+        tokio::select! {
+            // In this order: the shell takes longest.
+            biased;
+            begun = executor.begin(tell) => begun.map_err(|error| no_start(&error))?,
+            () = stops.next() => return Ok(Exit::Success),
+            // Whoever supervises us connects ahead. All others can connect already, and are answered
+            // a moment later.
+            () = &mut serving, if is_supervised => {}
         }
-        let serving = server.serve(service, until_stopped(stopped));
+        let viewer = self.arguments.port.and_then(viewer::bind);
+        let published = viewer
+            .as_ref()
+            .and_then(|viewer| Published::new(viewer.url()));
+        self.announce(&endpoint)?;
+        if let Some(viewer) = viewer {
+            tokio::spawn(viewer.serve(until_stopped(stopped)));
+        }
         let stopping = async {
             stops.next().await;
             stop.send_replace(());
@@ -183,7 +184,7 @@ impl Life<'_> {
             stops.next().await;
         };
         tokio::select! {
-            () = serving => {}
+            () = &mut serving => {}
             () = stopping => {}
         }
         reaper.abort();
@@ -257,8 +258,7 @@ impl Life<'_> {
         )
     }
 
-    fn announce(&self, server: &Server) -> Result<(), Failure> {
-        let endpoint = server.endpoint().to_string();
+    fn announce(&self, endpoint: &str) -> Result<(), Failure> {
         match self.context.globals.output {
             OutputFormat::Text => {
                 say::note(format_args!("listening on {endpoint}"));

@@ -6,13 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zareba_confine::{
-    Entry, EntryKind, Layer, Lower, MemoryCap, Overlay, OwnFile, Ownership, Root,
-};
+use zareba_confine::{Entry, EntryKind, Layer, Lower, Overlay, OwnFile, Ownership, Root};
 
 use super::{
-    Request, Resolver, SMALL_CAP, Seen, SystemMode, entry, generated, memory, owned_alike,
-    places::Places, skeleton,
+    Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike, places::Places,
+    skeleton,
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -33,12 +31,6 @@ const SYSTEM: [&str; 10] = [
 /// for them on the disk is faster.
 const IN_MEMORY: [&str; 2] = ["/etc", "/opt"];
 
-/// What these changes may take.
-const LAYER_CAP: MemoryCap = MemoryCap {
-    bytes: 512 * 1024 * 1024,
-    inodes: 50_000,
-};
-
 /// Everything of this machine that exists inside.
 pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> io::Result<Seen> {
     let mut found = Vec::new();
@@ -52,8 +44,8 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
     for found in found {
         entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
     }
-    entries.push(memory("/var", SMALL_CAP, 0o755));
-    entries.push(memory("/var/tmp", SMALL_CAP, 0o1777));
+    entries.push(memory("/var", 0o755));
+    entries.push(memory("/var/tmp", 0o1777));
     Ok(Seen {
         root: Root::Memory,
         entries,
@@ -130,7 +122,7 @@ impl Found {
             _ => Vec::new(),
         };
         let layer = match mode {
-            SystemMode::CopyOnWrite if IN_MEMORY.contains(&path) => Some(Layer::Memory(LAYER_CAP)),
+            SystemMode::CopyOnWrite if IN_MEMORY.contains(&path) => Some(Layer::Memory),
             SystemMode::CopyOnWrite => Some(Layer::Directory(places.layer(&name)?)),
             SystemMode::ReadOnly => None,
         };

@@ -19,7 +19,7 @@ use std::{
     fs::{self, DirBuilder, File},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown},
     path::{Path, PathBuf},
 };
 
@@ -29,7 +29,7 @@ use zareba_confine::Identity;
 use super::{generated, secrets};
 
 /// Changes with what a skeleton is made like.
-const GENERATION: u32 = 1;
+const GENERATION: u32 = 2;
 
 /// More directories than this are not mirrored, and so cannot be added to.
 const DIRECTORIES_MAX: usize = 2_000;
@@ -148,7 +148,22 @@ fn make(store: &Path, key: &str, tops: &[&str], identity: Identity) -> io::Resul
             settle(&base, identity)?;
         }
     }
+    if rustix::process::geteuid().is_root() {
+        give(&unfinished, identity)?;
+    }
     fs::rename(&unfinished, &path)
+}
+
+/// Makes all of it the sandbox's user's, by the number that this user has inside. So the
+/// sandbox's own namespace says who that is outside.
+fn give(path: &Path, identity: Identity) -> io::Result<()> {
+    lchown(path, Some(identity.uid_inside), Some(identity.gid_inside))?;
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give(&entry?.path(), identity)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whatever mask we were started with, everyone can enter it.
