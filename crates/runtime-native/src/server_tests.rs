@@ -113,7 +113,7 @@ async fn a_program_that_fails_is_quoted() {
             readiness,
             ..
         } = spawn(&order).unwrap();
-        let error = readiness.ready().await.unwrap_err();
+        let error = readiness.ready(async {}).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the executor ended before it was ready, having written: no shell for you"
@@ -134,7 +134,7 @@ async fn closing_the_lifeline_ends_it() {
         readiness,
         ..
     } = spawn(&order).unwrap();
-    readiness.ready().await.unwrap();
+    readiness.ready(async {}).await.unwrap();
     assert!(!server.process.has_ended());
     server.end().await;
     assert!(server.process.has_ended());

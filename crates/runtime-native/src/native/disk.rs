@@ -28,9 +28,15 @@ use zareba_confine::cgroup::UsedTime;
 
 use walk::{Identity, Progress, Walk, identify};
 
-/// How long to wait between two looks while something is written, and while nothing is.
+/// How long to wait between two looks while something is written: as long as it takes to fill what is
+/// left of the limit, but not less than this. And how long while nothing is.
 const OFTEN: Duration = Duration::from_millis(200);
 const SELDOM: Duration = Duration::from_secs(2);
+
+/// As fast as anybody can write to memory, which is where files are before they are on the disk,
+/// and as fast as anybody can make files.
+const BYTES_PER_MILLISECOND: u64 = 4 * 1024 * 1024;
+const INODES_PER_MILLISECOND: u64 = 100;
 
 /// A look is followed by a pause of so many times its duration.
 const REST: u32 = 20;
@@ -116,7 +122,7 @@ impl DiskWatch {
         let mut walk = Walk::begin(&layers, closed.clone());
         walk.proceed(None);
         let free = free(&layers);
-        Ok(Self {
+        let mut watch = Self {
             base: walk.held(),
             layers,
             limit,
@@ -129,8 +135,10 @@ impl DiskWatch {
             free,
             glances: 0,
             activity: Activity::default(),
-            next: Instant::now() + OFTEN,
-        })
+            next: Instant::now(),
+        };
+        watch.next += watch.often(watch.base);
+        Ok(watch)
     }
 
     /// From now on it looks only when this says that something has run.
@@ -174,7 +182,8 @@ impl DiskWatch {
         let grew = held.bytes > self.held.bytes || held.inodes > self.held.inodes;
         let is_exceeded = (grew && self.is_past(self.used(held)))
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
-        self.next = Instant::now() + (begun.elapsed() * REST).clamp(OFTEN, self.pause_max(held));
+        let pause = (begun.elapsed() * REST).max(self.often(held));
+        self.next = Instant::now() + pause.min(self.pause_max(held));
         match progress {
             Progress::Finished => {
                 self.held = held;
@@ -208,6 +217,15 @@ impl DiskWatch {
 
     fn is_past(&self, amount: DiskLimit) -> bool {
         amount.bytes > self.limit.bytes || amount.inodes > self.limit.inodes
+    }
+
+    /// How soon the rest of the limit could be used up when this much was found.
+    fn often(&self, held: Held) -> Duration {
+        let used = self.used(held);
+        let bytes = self.limit.bytes.saturating_sub(used.bytes);
+        let inodes = self.limit.inodes.saturating_sub(used.inodes);
+        let milliseconds = (bytes / BYTES_PER_MILLISECOND).min(inodes / INODES_PER_MILLISECOND);
+        Duration::from_millis(milliseconds).clamp(OFTEN, SELDOM)
     }
 
     /// How long nobody need look when this much was found, now or the last time.
