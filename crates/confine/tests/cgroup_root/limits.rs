@@ -203,6 +203,26 @@ fn processes_up_to_the_limit_start_and_the_next_is_refused_and_counted() {
 
 #[test]
 #[ignore = "needs root"]
+fn used_time_grows_when_something_runs_and_only_then_ns_16() {
+    for generations in [Generations::Both, Generations::FirstOnly] {
+        let host = machine(generations);
+        let group = Scratch::new(&host, "used", &NO_LIMITS);
+        let leaf = group.leaf("workload", &PLAIN_LEAF).unwrap();
+        let used = group.used_time().unwrap();
+        assert_eq!(used.read(), Some(0));
+        let mut shell = Shell::waiting("n=0; while [ $n -lt 1000 ]; do n=$((n + 1)); done");
+        leaf.attach(shell.pid()).unwrap();
+        shell.go();
+        let _ = shell.wait();
+        let after = used.read();
+        assert!(after > Some(0), "{after:?}");
+        assert_eq!(used.read(), after);
+        group.end();
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
 fn processor_time_stays_within_the_quota() {
     let host = machine(Generations::Both);
     let limits = Limits {

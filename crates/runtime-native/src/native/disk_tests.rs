@@ -1,5 +1,7 @@
 //! What the watch over a sandbox's files tells, and when.
 
+use std::{cell::Cell, rc::Rc};
+
 use super::*;
 
 const LIMIT: DiskLimit = DiskLimit {
@@ -115,6 +117,52 @@ fn the_closer_the_limit_the_shorter_the_pauses_ns_16() {
     assert_eq!(watch.pause_max(held(half, 5)), PAUSE_MAX);
     assert_eq!(watch.pause_max(held(half + 1, 0)), PAUSE_MAX_WHEN_CLOSE);
     assert_eq!(watch.pause_max(held(0, 6)), PAUSE_MAX_WHEN_CLOSE);
+}
+
+#[test]
+fn nothing_is_walked_while_nothing_has_run_and_everything_once_something_has_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let clock = Rc::new(Cell::new(Some(1)));
+    let told = Rc::clone(&clock);
+    watch.watch_activity(move || told.get());
+    // What has run before anybody looked may have written.
+    assert!(!look(&mut watch));
+    // Whoever writes this is outside, and so nobody runs inside.
+    fs::write(place.path().join("layer/file"), vec![1; 2 * 1024 * 1024]).unwrap();
+    assert!(!look(&mut watch));
+    assert_eq!(watch.held.inodes, 0);
+    assert!(watch.due_in() > OFTEN);
+    clock.set(Some(2));
+    assert!(look(&mut watch));
+    // A clock that cannot be read says nothing.
+    clock.set(None);
+    fs::write(place.path().join("layer/more"), vec![1; 1024 * 1024]).unwrap();
+    assert!(look(&mut watch));
+}
+
+#[test]
+fn the_next_look_comes_before_the_limit_can_be_used_up_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let held = |bytes, inodes| Held {
+        bytes,
+        inodes,
+        unseen: 0,
+    };
+    watch.base = held(0, 0);
+    assert_eq!(watch.often(held(0, 0)), OFTEN);
+    watch.limit = DiskLimit {
+        bytes: 4 << 30,
+        inodes: 200_000,
+    };
+    assert_eq!(watch.often(held(0, 0)), Duration::from_millis(1024));
+    assert_eq!(watch.often(held(2 << 30, 0)), Duration::from_millis(512));
+    assert_eq!(watch.often(held(0, 170_000)), Duration::from_millis(300));
+    assert_eq!(watch.often(held(5 << 30, 0)), OFTEN);
+    watch.limit.bytes = u64::MAX;
+    watch.limit.inodes = u64::MAX;
+    assert_eq!(watch.often(held(0, 0)), SELDOM);
 }
 
 #[test]

@@ -275,7 +275,9 @@ fn run(
     let group = made
         .preparing("its control groups")
         .inspect_err(|_| confined.end())?;
-    disk.watch_activity(group.used_time());
+    if let Some(used) = group.used_time() {
+        disk.watch_activity(move || used.read());
+    }
     let attended = check(policy, &confined, group, &landlock).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;

@@ -108,6 +108,23 @@ async fn whoever_needs_many_sandboxes_gets_copies_that_are_its_own_children() {
     assert!(Process::read(spawner).is_err());
 }
 
+/// To wait for the spawner takes less than to do without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_who_ask_at_once_all_get_copies() {
+    const COUNT: usize = 8;
+    let fixture = fixture::native();
+    let mut sandboxes = create(&fixture.runtime, COPIES_FROM).await;
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::scope(|threads| {
+        let create = || runtime.block_on(fixture.runtime.create(spec())).unwrap();
+        let created: Vec<_> = (0..COUNT).map(|_| threads.spawn(create)).collect();
+        sandboxes.extend(created.into_iter().map(|created| created.join().unwrap()));
+    });
+    assert_eq!(copies(&fixture), COUNT);
+    close(sandboxes).await;
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
 /// A copy of a generator of random numbers would go on with the same numbers.
 #[tokio::test]
 async fn what_is_drawn_by_lot_is_drawn_anew_in_every_copy() {
