@@ -13,7 +13,6 @@ use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use tokio::{
     sync::{Notify, broadcast, mpsc, oneshot, watch},
-    task::yield_now,
     time::Instant,
 };
 use zareba_terminal::{Child, ExitReason, Limits, Screen};
@@ -37,9 +36,8 @@ pub(super) const SCREEN_LIMITS: Limits = Limits {
 /// Bytes taken from the terminal at once; the kernel hands out at most a page.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Bytes taken before others get their turn: an executor has a single thread, and what a flood does to
-/// a screen takes longer than most requests do.
-const TURN_BYTES: usize = 16 * 1024;
+/// Reads in a row before others get their turn.
+const READS_IN_A_ROW: usize = 32;
 
 /// Output taken after a command's end was reported. All that it wrote is in the kernel's
 /// buffer by then, which is far smaller; background jobs may go on writing for ever.
@@ -155,11 +153,7 @@ impl Actor {
                 Event::Deadline => self.run_out_of_patience(),
                 Event::Reported => self.take_reports(),
                 Event::ShellEnded(reason) => self.shell_ended(reason).await,
-                Event::Readable => {
-                    if self.take_output(TURN_BYTES) >= TURN_BYTES {
-                        yield_now().await;
-                    }
-                }
+                Event::Readable => self.take_output(READS_IN_A_ROW * CHUNK_BYTES),
                 Event::Writable => self.type_pending(),
                 Event::AskerGone => self.waiter = None,
                 Event::Asked(Some(Request::Resize(size))) => {
@@ -466,7 +460,7 @@ impl Actor {
     }
 
     fn take_end(&mut self, report: Report) {
-        let _ = self.take_output(DRAIN_MAX_BYTES);
+        self.take_output(DRAIN_MAX_BYTES);
         self.note_place(&report);
         self.command_ended(Ended {
             status: report.status,
@@ -493,7 +487,7 @@ impl Actor {
             process.reports.drain();
         }
         self.take_reports();
-        let _ = self.take_output(DRAIN_MAX_BYTES);
+        self.take_output(DRAIN_MAX_BYTES);
         if let Some(process) = self.process.take() {
             self.lost.retain(Child::has_company);
             self.lost.push(process.child);
@@ -528,12 +522,9 @@ impl Actor {
         }
     }
 
-    /// Takes what there is, up to a little more than the limit, and says how much it was.
-    fn take_output(&mut self, limit: usize) -> usize {
+    fn take_output(&mut self, limit: usize) {
+        let Some(process) = &self.process else { return };
         let mut taken = 0;
-        let Some(process) = &self.process else {
-            return taken;
-        };
         while taken < limit {
             match process.pty.read(&mut self.chunk) {
                 Ok(Some(length @ 1..)) => {
@@ -558,7 +549,6 @@ impl Actor {
             }
             self.answer_queries();
         }
-        taken
     }
 
     /// Programs may ask the terminal where the cursor is, and wait for the answer.

@@ -1,6 +1,6 @@
 //! The life of an executor: prepare, start, serve, stop, leave nothing behind.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use serde_json::json;
@@ -34,6 +34,9 @@ use crate::{
     settings::{self, WithoutConfig},
 };
 
+/// Requests are short and file work has threads of its own.
+const WORKERS: usize = 2;
+
 /// Below the size from which the kernel may back a stack with one huge page.
 const STACK_BYTES: usize = 1024 * 1024;
 
@@ -53,9 +56,8 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
         hide_our_environment();
     }
     offspring::adopt_orphans();
-    // Requests are short and file work has threads of its own. Every thread more takes its time
-    // when a sandbox is made, and there may be thousands of those.
-    let runtime = runtime::Builder::new_current_thread()
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
         .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(FILE_THREADS_MAX)
         .enable_all()
@@ -158,7 +160,7 @@ impl Life<'_> {
             // An error means that the sender is gone, which is a stop as well.
             drop(stopped.changed().await);
         };
-        let mut serving = pin!(server.serve(service, until_stopped(stopped.clone())));
+        let mut serving = Box::pin(server.serve(service, until_stopped(stopped.clone())));
         let tell = move || ready.into_iter().for_each(ReadySignal::send);
         tokio::select! {
             // In this order: the shell takes longest.
@@ -187,6 +189,8 @@ impl Life<'_> {
             () = &mut serving => {}
             () = stopping => {}
         }
+        // Whoever still waits for an answer gets none.
+        drop(serving);
         reaper.abort();
         saver.abort();
         drop(published);
