@@ -27,7 +27,7 @@ const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at(Step::PrivateMounts, "/")?;
-    // Whatever mask we were started with, what is made here has the mode that it is made with.
+    // Whatever mask we were started with: what is made here and by the program can be read by all.
     let _ = rustix::process::umask(MASK);
     let stage = policy.stage.as_path();
     let store = Store::open(stage, policy.memory).at(Step::Root, text(stage))?;

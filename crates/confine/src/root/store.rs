@@ -6,9 +6,7 @@
 
 use std::{
     cell::Cell,
-    fs::Permissions,
     io,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -107,12 +105,10 @@ impl Store {
     }
 }
 
-/// Whatever mask we were started with, everyone inside can read them.
+/// Under the mask that a root is put together with, everyone inside can read them.
 fn write_own(directory: &Path, files: &[OwnFile]) -> io::Result<()> {
     for OwnFile { name, text } in files {
-        let path = directory.join(name);
-        std::fs::write(&path, text)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+        std::fs::write(directory.join(name), text)?;
     }
     Ok(())
 }
