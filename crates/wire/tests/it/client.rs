@@ -219,6 +219,21 @@ async fn connections_are_used_again_and_replaced_when_the_server_closed_them() {
     assert_eq!(again.service.actions.lock().unwrap().len(), 1);
 }
 
+#[tokio::test]
+async fn a_connection_that_was_made_ahead_carries_the_next_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&Endpoint::Tcp(listener.local_addr().unwrap()));
+    client.connect_ahead().await;
+    let (mut stream, _) = listener.accept().await.unwrap();
+    // There is one, so this makes no other.
+    client.connect_ahead().await;
+    let asking = tokio::spawn(async move { client.list_files(None).await });
+    let mut head = [0; 4096];
+    assert!(stream.read(&mut head).await.unwrap() > 0);
+    drop((stream, listener));
+    assert!(asking.await.unwrap().is_err());
+}
+
 /// A server that reads a request and hangs up; it counts the requests that it got.
 async fn hang_up_on_requests(listener: TcpListener, requests: usize) -> usize {
     let mut seen = 0;
