@@ -3,9 +3,9 @@
 //! `ZAREBA_LOG` takes directives such as `debug` or `zareba_wire=trace,warn`. `LOG_LEVEL`,
 //! `DEBUG` and `LOG_JSON` are OpenHands' names for the simple cases.
 
-use std::{fmt, io};
+use std::{fmt, io, sync::OnceLock};
 
-use tracing::{Event, Level, Subscriber};
+use tracing::{Dispatch, Event, Level, Subscriber};
 use tracing_subscriber::{
     EnvFilter, Layer as _,
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer, layer as lines_layer},
@@ -23,18 +23,35 @@ use crate::say;
 /// What tool servers send is quoted by the library of their protocol, and is theirs to make up.
 const UNASKED: &str = "warn,rmcp=off";
 
+/// The log for that, where it was made ahead.
+static PREPARED: OnceLock<Dispatch> = OnceLock::new();
+
 /// Starts the log. Called once, before anything that could have something to log.
 pub(crate) fn start(environment: &Environment) {
     // That of the process that this one is a copy of is our own.
     if tracing::dispatcher::has_been_set() {
         return;
     }
-    start_with(environment, None);
+    let is_asked = directives(environment).is_some() || asks_for_json(environment);
+    match PREPARED.get().filter(|_| !is_asked) {
+        // It fails when a log was started already, and then there is one.
+        Some(prepared) => drop(prepared.clone().try_init()),
+        None => start_with(environment, None),
+    }
+}
+
+/// Makes ahead what is started where nobody asks for anything, for copies of this process.
+pub(crate) fn prepare() {
+    PREPARED.get_or_init(|| make(&Environment::default(), None));
 }
 
 /// Starts the log, and beside it traces, when there are any: what is logged does not depend on
 /// what is traced.
 pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
+    let _ = make(environment, traces).try_init();
+}
+
+fn make(environment: &Environment, traces: Option<&Traces>) -> Dispatch {
     let asked = directives(environment);
     let filter = asked.as_deref().unwrap_or(UNASKED);
     let filter = EnvFilter::builder().parse(filter).unwrap_or_else(|error| {
@@ -43,7 +60,7 @@ pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
         ));
         EnvFilter::new(UNASKED)
     });
-    let is_json = environment.get("LOG_JSON").is_some_and(is_true);
+    let is_json = asks_for_json(environment);
     let lines = lines_layer()
         .with_writer(move || Errors { is_json })
         .with_ansi(false);
@@ -53,15 +70,18 @@ pub(crate) fn start_with(environment: &Environment, traces: Option<&Traces>) {
         (false, None) => lines.event_format(Words).boxed(),
     };
     let registry = tracing_subscriber::registry();
-    // It fails when a log was started already, and then there is one.
-    let _ = match traces {
+    match traces {
         // For all layers at once, so that what nobody logs costs a look at a number.
-        None => registry.with(lines.and_then(filter)).try_init(),
+        None => registry.with(lines.and_then(filter)).into(),
         Some(traces) => registry
             .with(lines.with_filter(filter))
             .with(traces.layer())
-            .try_init(),
-    };
+            .into(),
+    }
+}
+
+fn asks_for_json(environment: &Environment) -> bool {
+    environment.get("LOG_JSON").is_some_and(is_true)
 }
 
 /// Standard error, for one event at a time.

@@ -1,6 +1,6 @@
 //! The process environment, and the settings that stand in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use crate::hint;
@@ -86,17 +86,15 @@ impl std::fmt::Debug for Environment {
 /// Adds every setting that the environment holds, and complains about those of our variables that
 /// are none.
 pub(crate) fn apply(environment: &Environment, assembly: &mut Assembly) {
-    for key in key::all() {
-        for variable in key.variable_names() {
-            assign(environment, variable, Target::Key(key), assembly);
-        }
+    for (variable, key) in key::all_variables() {
+        assign(environment, variable, Target::Key(key), assembly);
     }
     let startup = VariableName {
         name: STARTUP_VARIABLES.to_owned(),
         dialect: Dialect::OpenHands,
         is_bare: false,
     };
-    assign(environment, startup, Target::Variables, assembly);
+    assign(environment, &startup, Target::Variables, assembly);
     for prefix in PASSED_ON {
         pass_on(environment, prefix, assembly);
     }
@@ -106,7 +104,7 @@ pub(crate) fn apply(environment: &Environment, assembly: &mut Assembly) {
 /// Reads one variable; an empty one counts as not set, as it does for OpenHands.
 fn assign(
     environment: &Environment,
-    variable: VariableName,
+    variable: &VariableName,
     target: Target,
     assembly: &mut Assembly,
 ) {
@@ -114,7 +112,7 @@ fn assign(
         .get_os(&variable.name)
         .filter(|value| !value.is_empty())
     {
-        put(variable, value, target, assembly);
+        put(variable.clone(), value, target, assembly);
     }
 }
 
@@ -156,10 +154,7 @@ fn put(variable: VariableName, value: &OsStr, target: Target, assembly: &mut Ass
 
 /// A misspelt variable would otherwise be a setting that silently does not hold.
 fn refuse_unknown(environment: &Environment, assembly: &mut Assembly) {
-    let own: BTreeSet<String> = key::all()
-        .iter()
-        .map(|key| key.own_variable().name)
-        .collect();
+    let own = key::own_variables();
     let free = format!("{VARIABLE_PREFIX}{}_", ENV_SECTION.to_ascii_uppercase());
     for (name, _) in environment.iter() {
         let name = name.to_string_lossy();

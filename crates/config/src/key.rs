@@ -1,6 +1,6 @@
 //! What is known about each key, and the macro that makes sections of them.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use crate::setting::{Dialect, Mismatch, Shape};
 use crate::settings::{self, Settings};
@@ -84,6 +84,27 @@ pub(crate) fn all() -> &'static [&'static Key] {
     static ALL: LazyLock<Vec<&'static Key>> =
         LazyLock::new(|| settings::SECTIONS.iter().copied().flatten().collect());
     &ALL
+}
+
+/// Every variable that is read, with what it sets: key by key, and for each from the weakest to the
+/// strongest. There are hundreds, so their names are put together once.
+pub(crate) fn all_variables() -> &'static [(VariableName, &'static Key)] {
+    static ALL: LazyLock<Vec<(VariableName, &'static Key)>> = LazyLock::new(|| {
+        let named = |key: &'static Key| {
+            key.variable_names()
+                .into_iter()
+                .map(move |name| (name, key))
+        };
+        all().iter().copied().flat_map(named).collect()
+    });
+    &ALL
+}
+
+/// The names of the variables that are ours.
+pub(crate) fn own_variables() -> &'static BTreeSet<String> {
+    static OWN: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| all().iter().map(|key| key.own_variable().name).collect());
+    &OWN
 }
 
 /// The key with this path, under our name or OpenHands'.

@@ -70,3 +70,9 @@ pub use show::Row;
 pub use value::Value;
 #[cfg(target_os = "linux")]
 pub use wipe::wipe_keys;
+
+/// Puts together ahead what every reading of the environment needs, for copies of this process.
+pub fn prepare() {
+    key::all_variables();
+    key::own_variables();
+}

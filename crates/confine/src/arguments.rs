@@ -3,12 +3,9 @@
 //! The first process of a sandbox is a copy of its launcher, and would show the launcher's own
 //! arguments inside: paths of the machine, and what the operator chose.
 
-use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::FileExt as _,
-    sync::OnceLock,
-};
+use std::{fs, io, sync::OnceLock};
+
+use crate::sys;
 
 /// Puts another text in the place of the arguments of this process, and of no other that is a copy
 /// of it; as much of it as fits.
@@ -24,15 +21,15 @@ pub fn show(text: &[u8]) -> io::Result<()> {
     if let (Some(place), Some(text)) = (bytes.get_mut(..shown), text.get(..shown)) {
         place.copy_from_slice(text);
     }
-    let memory = File::options().write(true).open("/proc/self/mem")?;
-    memory.write_all_at(&bytes, start)
+    sys::overwrite_arguments(start, &bytes);
+    Ok(())
 }
 
 /// Finds out ahead of [`show`] where they are, for copies of this process.
 ///
 /// # Errors
 /// When that cannot be found out.
-pub fn find() -> io::Result<()> {
+pub(crate) fn find() -> io::Result<()> {
     place().map(drop)
 }
 

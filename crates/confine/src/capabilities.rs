@@ -161,24 +161,24 @@ const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
 /// Also removes capabilities that this version does not know: the kernel says which exist.
 fn lower_bound() -> Result<(), CapabilityError> {
     for capability in 0..CAPABILITY_BITS {
-        match rustix::thread::capability_is_in_bounding_set(single(capability)) {
-            Ok(false) => continue,
-            Ok(true) => {}
+        match rustix::thread::remove_capability_from_bounding_set(single(capability)) {
+            Ok(()) => {}
             Err(rustix::io::Errno::INVAL) => break,
+            // Without the right to lower it, what is not in it need not be taken out.
+            Err(_) if is_bounded_already(capability) => {}
             Err(error) => {
-                return Err(CapabilityError::ReadBack {
+                return Err(CapabilityError::LowerBound {
+                    capability,
                     source: error.into(),
                 });
             }
         }
-        rustix::thread::remove_capability_from_bounding_set(single(capability)).map_err(
-            |error| CapabilityError::LowerBound {
-                capability,
-                source: error.into(),
-            },
-        )?;
     }
     Ok(())
+}
+
+fn is_bounded_already(capability: u32) -> bool {
+    rustix::thread::capability_is_in_bounding_set(single(capability)) == Ok(false)
 }
 
 fn verify() -> Result<(), CapabilityError> {

@@ -24,7 +24,7 @@ mod signals;
 mod step;
 mod sys;
 
-pub use arguments::{find as find_arguments, show as show_arguments};
+pub use arguments::show as show_arguments;
 pub use capabilities::{CapabilityError, CapabilityKind, drop_all_capabilities};
 pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
 pub use paths::{
@@ -50,3 +50,10 @@ pub use signals::{
 };
 pub use step::Step;
 pub use sys::{fork_beside, fork_off, replace_environment};
+
+/// Finds out what is the same for every sandbox, ahead of them and for copies of this process. What
+/// fails now fails there again, where somebody is told.
+pub fn look_ahead() {
+    let _ = arguments::find();
+    readback::look_ahead();
+}

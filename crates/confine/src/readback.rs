@@ -17,6 +17,7 @@ pub use error::{MountFault, ReadBackError};
 pub use identity::{IdMap, IdRange, NamespaceId, NamespaceKind, Namespaces};
 pub use limits::ProcessLimit;
 pub use mount_table::{MountFlags, MountLine, parse_mounts};
+pub(crate) use mounts::look_ahead;
 pub use mounts::{MountInForce, MountReport, check_mounts};
 pub use process::{ProcessDirectory, ProcessFacts};
 pub use status::{Capabilities, Ids, SeccompMode, Status};

@@ -366,6 +366,21 @@ pub fn replace_environment(variables: &[(OsString, OsString)]) {
     }
 }
 
+/// Writes over the arguments that this process was started with, from an address on which the
+/// kernel has told.
+///
+/// The caller must have one thread only, and must not write beyond their end.
+pub(crate) fn overwrite_arguments(start: u64, bytes: &[u8]) {
+    let place = std::ptr::with_exposed_provenance_mut::<u8>(usize::try_from(start).unwrap_or(0));
+    if place.is_null() {
+        return;
+    }
+    // SAFETY: the kernel has put the arguments there, at the end of our own stack, where they can be
+    // written to. Nobody has a reference to them: the standard library copies them when it is asked,
+    // and there is no other thread that could ask.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+}
+
 /// Out of the way of the numbers that a program gets.
 pub(crate) const HIGH_NUMBER: i32 = 100;
 

@@ -74,10 +74,11 @@ fn canonical(path: &Path) -> PathBuf {
 /// fails there again, where somebody is told.
 pub(crate) fn find_out_for_all() {
     groups::look_ahead();
-    let _ = zareba_confine::find_arguments();
+    zareba_confine::look_ahead();
     // To ask a virtual processor what it can do takes as long as a dozen system calls.
     #[cfg(target_arch = "x86_64")]
     let _ = std::arch::is_x86_feature_detected!("avx2");
+    zareba_wire::prepare_keys();
     for set_id_files in [false, true] {
         let _ = start::filter(set_id_files);
     }

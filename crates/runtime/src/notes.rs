@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::Value;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// A document is far smaller; whatever is larger is none.
 const BYTES_MAX: u64 = 1024 * 1024;
@@ -24,7 +24,7 @@ static DRAFTS: AtomicU64 = AtomicU64::new(0);
 ///
 /// # Errors
 /// When the system refuses.
-pub fn write(directory: &Path, name: &str, document: &Value) -> io::Result<()> {
+pub fn write(directory: &Path, name: &str, document: &impl Serialize) -> io::Result<()> {
     Draft::write(directory, name, document)?.publish()
 }
 
@@ -41,7 +41,7 @@ impl Draft {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn write(directory: &Path, name: &str, document: &Value) -> io::Result<Self> {
+    pub fn write(directory: &Path, name: &str, document: &impl Serialize) -> io::Result<Self> {
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = directory.join(format!("{name}.{}-{number}", std::process::id()));
         create(&draft, document)?;
@@ -64,7 +64,7 @@ impl Draft {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn replace(directory: &Path, name: &str, document: &Value) -> io::Result<()> {
+pub fn replace(directory: &Path, name: &str, document: &impl Serialize) -> io::Result<()> {
     let path = directory.join(name);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -73,14 +73,14 @@ pub fn replace(directory: &Path, name: &str, document: &Value) -> io::Result<()>
 }
 
 /// None when there is none.
-pub fn read(directory: &Path, name: &str) -> Option<Value> {
+pub fn read<T: DeserializeOwned>(directory: &Path, name: &str) -> Option<T> {
     let mut content = Vec::new();
     let file = File::open(directory.join(name)).ok()?;
     file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
     serde_json::from_slice(&content).ok()
 }
 
-fn create(path: &Path, document: &Value) -> io::Result<()> {
+fn create(path: &Path, document: &impl Serialize) -> io::Result<()> {
     let mut file = File::options()
         .write(true)
         .create(true)
@@ -88,7 +88,7 @@ fn create(path: &Path, document: &Value) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(document.to_string().as_bytes())
+    file.write_all(&serde_json::to_vec(document)?)
 }
 
 /// A length of time as documents have it.
@@ -105,14 +105,14 @@ pub fn since_epoch(moment: SystemTime) -> u64 {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_document_is_read_as_it_was_written_last_and_nobody_else_can() {
         let place = tempfile::tempdir().unwrap();
-        assert_eq!(read(place.path(), "note"), None);
+        assert_eq!(read::<Value>(place.path(), "note"), None);
         type Writing = fn(&Path, &str, &Value) -> io::Result<()>;
         let ways: [Writing; 4] = [write, write, replace, write];
         for (number, way) in ways.into_iter().enumerate() {
@@ -133,6 +133,6 @@ mod tests {
     fn what_is_no_document_is_none() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("note"), "{").unwrap();
-        assert_eq!(read(place.path(), "note"), None);
+        assert_eq!(read::<Value>(place.path(), "note"), None);
     }
 }

@@ -1,6 +1,55 @@
-//! Which pages of a program's own file can be given back.
+//! Which pages of a program's own file can be given back, or held in another way.
 
 use std::path::Path;
+
+/// What a huge page of a process takes, where pages have the common size.
+pub(crate) const HUGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Whole huge pages of a program's file that can be read, and executed or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+    pub(crate) is_executable: bool,
+}
+
+/// The huge pages of `program` that lie in what [`unchanged`] finds.
+pub(crate) fn huge_stretches(smaps: &str, program: &Path) -> Vec<Stretch> {
+    let executable: Vec<usize> = smaps
+        .lines()
+        .filter_map(header)
+        .filter(|mapping| mapping.permissions.contains('x'))
+        .map(|mapping| mapping.start)
+        .collect();
+    let mut found = Vec::new();
+    for (start, length) in unchanged(smaps, program) {
+        let first = start.next_multiple_of(HUGE_BYTES);
+        let end = (start + length) / HUGE_BYTES * HUGE_BYTES;
+        if first < end {
+            found.push(Stretch {
+                start: first,
+                length: end - first,
+                is_executable: executable.contains(&start),
+            });
+        }
+    }
+    found
+}
+
+/// Whether all of a piece of memory is held in huge pages.
+pub(crate) fn is_huge(smaps: &str, start: usize, length: usize) -> bool {
+    let mut is_inside = false;
+    let mut kilobytes = 0;
+    for line in smaps.lines() {
+        if let Some(mapping) = header(line) {
+            is_inside = mapping.start <= start && start + length <= mapping.start + mapping.length;
+        } else if is_inside && let Some(amount) = line.strip_prefix("AnonHugePages:") {
+            let amount = amount.trim().trim_end_matches(" kB");
+            kilobytes += amount.parse::<usize>().unwrap_or(0);
+        }
+    }
+    kilobytes * 1024 >= length
+}
 
 /// Address and length of the mappings of `program` in the text of `/proc/self/smaps` that cannot
 /// be written to and of which no page is our own.
@@ -79,6 +128,45 @@ Anonymous:             0 kB
             unchanged("garbage\n-\nx-y z\n", Path::new("/bin/zareba")),
             []
         );
+    }
+
+    #[test]
+    fn whole_huge_pages_of_a_program_are_found_with_their_rights() {
+        let smaps = "\
+00300000-00a00000 r--p 00000000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+00a00000-01100000 r-xp 00700000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+01100000-01180000 r--p 00e00000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+01200000-01a00000 rw-p 00f00000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+";
+        let stretch = |start, length, is_executable| Stretch {
+            start,
+            length,
+            is_executable,
+        };
+        let expected = [
+            stretch(0x40_0000, 0x60_0000, false),
+            stretch(0xa0_0000, 0x60_0000, true),
+        ];
+        assert_eq!(huge_stretches(smaps, Path::new("/bin/zareba")), expected);
+    }
+
+    #[test]
+    fn memory_is_huge_when_all_of_it_is() {
+        let smaps = "\
+00400000-00a00000 rw-p 00000000 00:00 0
+AnonHugePages:      6144 kB
+00a00000-01000000 rw-p 00000000 00:00 0
+AnonHugePages:      2048 kB
+";
+        assert!(is_huge(smaps, 0x40_0000, 0x60_0000));
+        assert!(is_huge(smaps, 0x60_0000, 0x40_0000));
+        assert!(!is_huge(smaps, 0xa0_0000, 0x60_0000));
+        assert!(!is_huge(smaps, 0x80_0000, 0x40_0000));
+        assert!(!is_huge("", 0x40_0000, 0x20_0000));
     }
 
     #[test]

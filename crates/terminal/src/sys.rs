@@ -1,9 +1,11 @@
-//! The only `unsafe` of this crate: watching descriptors, and starting programs (`start`).
+//! The only `unsafe` of this crate: watching descriptors, starting programs (`start`), and
+//! where this program itself lies in memory (`huge`).
 #![expect(
     unsafe_code,
-    reason = "starting a program, dispositions and descriptor registration have no safe interface"
+    reason = "starting a program, dispositions, descriptor registration and mappings have no safe interface"
 )]
 
+mod huge;
 mod start;
 
 use std::{
@@ -13,6 +15,7 @@ use std::{
 
 use tokio::io::{Interest, unix::AsyncFd};
 
+pub use huge::hold_program_in_huge_pages;
 pub(crate) use start::{Lead, Plan};
 
 /// Takes over a descriptor that whoever started this program left open for it, and keeps it
@@ -65,4 +68,14 @@ pub fn release_program_pages() -> io::Result<()> {
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
     Ok(())
+}
+
+/// Lets all threads to come take their memory from one heap, where the C library would give each a
+/// heap of its own. For a program with few threads, which starts sooner and holds less so.
+pub fn share_one_heap() {
+    // SAFETY: takes two integers, and changes nothing of what was given out already.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
 }

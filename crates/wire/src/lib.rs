@@ -22,7 +22,7 @@ pub mod tool_servers;
 pub mod viewer;
 
 pub use endpoint::Endpoint;
-pub use key::{InvalidKey, SessionKey};
+pub use key::{InvalidKey, SessionKey, prepare_keys};
 pub use service::{
     ActionService, ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
     UploadTreatment,

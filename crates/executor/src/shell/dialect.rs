@@ -278,7 +278,13 @@ impl Dialect for PowerShell {
 
 fn fill_in(template: &str, token: &str, directory: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
-    let (before, after) = template.split_once("@DIRECTORY@").unwrap_or((template, ""));
+    // Notes for people would take a shell a twentieth of its start to read.
+    let is_note = |line: &&str| line.trim_start().starts_with('#');
+    let lines = template.split_inclusive('\n');
+    let template: String = lines.filter(|line| !is_note(line)).collect();
+    let (before, after) = template
+        .split_once("@DIRECTORY@")
+        .unwrap_or((template.as_str(), ""));
     let mut text = before.replace("@TOKEN@", token).into_bytes();
     quote(directory.as_os_str().as_bytes(), &mut text);
     text.extend_from_slice(after.as_bytes());

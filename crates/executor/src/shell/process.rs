@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use rand::{TryRng as _, rngs::SysRng};
 use rustix::{
     event::{PollFd, PollFlags},
     fs::{MemfdFlags, SeekFrom, memfd_create},
@@ -117,7 +118,7 @@ impl ShellProcess {
             return Err(StartShellError::NotFound { search_path });
         };
         let channels = Channels::open(spec.size).map_err(StartShellError::Channels)?;
-        let token = format!("{:032x}", rand::random::<u128>());
+        let token = draw_token().map_err(StartShellError::Channels)?;
         put(&channels.body, &dialect.start_up(&token, directory))
             .map_err(StartShellError::Channels)?;
         let mut spawn = Spawn::new(&program, directory);
@@ -368,6 +369,16 @@ fn put(body: &OwnedFd, content: &[u8]) -> io::Result<()> {
     }
     rustix::fs::seek(body, SeekFrom::Start(0))?;
     Ok(())
+}
+
+/// What nobody can guess. From the system itself: a generator of our own takes longer to begin with
+/// than all that is drawn here.
+fn draw_token() -> io::Result<String> {
+    let mut drawn = [0; 16];
+    SysRng
+        .try_fill_bytes(&mut drawn)
+        .map_err(io::Error::other)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(drawn)))
 }
 
 /// The value of `PATH`, or nothing.

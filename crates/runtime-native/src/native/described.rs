@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use zareba_runtime::notes;
 use zareba_terminal::ProcessId;
 
@@ -18,7 +19,7 @@ const NAME: &str = "sandbox.json";
 const VERSION: u64 = 1;
 
 /// What there is to know of a running sandbox.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Description {
     /// Its first process, as the machine sees it.
     pub(crate) init: ProcessId,
@@ -26,46 +27,65 @@ pub(crate) struct Description {
     pub(crate) groups: Vec<PathBuf>,
     /// What its files may take.
     pub(crate) disk: DiskLimit,
-    /// What stands around it, read back from the kernel.
-    pub(crate) enforcement: Value,
+    /// What stands around it, read back from the kernel: a document that few of those who read this
+    /// ask for.
+    pub(crate) enforcement: Box<RawValue>,
+}
+
+/// As it is written.
+#[derive(Deserialize, Serialize)]
+struct Document {
+    version: u64,
+    init: First,
+    groups: Vec<PathBuf>,
+    disk: Disk,
+    enforcement: Box<RawValue>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct First {
+    pid: i32,
+    start_time: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Disk {
+    bytes: u64,
+    inodes: u64,
 }
 
 impl Description {
-    pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
-        let document = json!({
-            "version": VERSION,
-            "init": { "pid": self.init.pid, "start_time": self.init.start_time },
-            "groups": self.groups,
-            "disk": { "bytes": self.disk.bytes, "inodes": self.disk.inodes },
-            "enforcement": self.enforcement,
-        });
+    pub(super) fn write(self, directory: &Path) -> io::Result<()> {
+        let document = Document {
+            version: VERSION,
+            init: First {
+                pid: self.init.pid,
+                start_time: self.init.start_time,
+            },
+            groups: self.groups,
+            disk: Disk {
+                bytes: self.disk.bytes,
+                inodes: self.disk.inodes,
+            },
+            enforcement: self.enforcement,
+        };
         notes::write(directory, NAME, &document)
     }
 
     /// None when there is none, or none that this version can read.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        Self::parse(notes::read(directory, NAME)?)
-    }
-
-    fn parse(mut document: Value) -> Option<Self> {
-        if document.get("version")?.as_u64()? != VERSION {
-            return None;
-        }
-        let init = document.get("init")?;
-        let pid = i32::try_from(init.get("pid")?.as_u64()?).ok()?;
-        let start_time = init.get("start_time")?.as_u64()?;
-        let disk = document.get("disk")?;
-        let disk = DiskLimit {
-            bytes: disk.get("bytes")?.as_u64()?,
-            inodes: disk.get("inodes")?.as_u64()?,
-        };
-        let groups = document.get("groups")?.as_array()?.iter();
-        let groups = groups.map(|path| path.as_str().map(PathBuf::from));
-        Some(Self {
-            init: ProcessId { pid, start_time },
-            groups: groups.collect::<Option<_>>()?,
-            disk,
-            enforcement: document.get_mut("enforcement")?.take(),
+        let document: Document = notes::read(directory, NAME)?;
+        (document.version == VERSION).then_some(Self {
+            init: ProcessId {
+                pid: document.init.pid,
+                start_time: document.init.start_time,
+            },
+            groups: document.groups,
+            disk: DiskLimit {
+                bytes: document.disk.bytes,
+                inodes: document.disk.inodes,
+            },
+            enforcement: document.enforcement,
         })
     }
 }
@@ -74,12 +94,14 @@ impl Description {
 mod tests {
     use std::fs;
 
+    use serde_json::{json, value::to_raw_value};
+
     use super::*;
 
     #[test]
     fn a_description_is_read_as_it_was_written() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(Description::read(directory.path()), None);
+        assert!(Description::read(directory.path()).is_none());
         let description = Description {
             init: ProcessId {
                 pid: 12,
@@ -90,13 +112,14 @@ mod tests {
                 bytes: 56,
                 inodes: 78,
             },
-            enforcement: json!({ "seccomp": "filter" }),
+            enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),
         };
-        description.write(directory.path()).unwrap();
-        assert_eq!(Description::read(directory.path()), Some(description));
+        description.clone().write(directory.path()).unwrap();
+        let read = Description::read(directory.path()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{description:?}"));
         for broken in ["", "{}", r#"{"version": 2}"#, r#"{"version": 1}"#] {
             fs::write(directory.path().join(NAME), broken).unwrap();
-            assert_eq!(Description::read(directory.path()), None, "{broken}");
+            assert!(Description::read(directory.path()).is_none(), "{broken}");
         }
     }
 }

@@ -183,6 +183,15 @@ fn limits_of_each(disk: DiskLimit) -> ResourceLimits {
     }
 }
 
+/// What may be written to. Whether system directories can be changed is up to their mounts.
+const PLACES: [&str; 16] = [
+    WORKSPACE, HOME, "/tmp", "/var", "/run", "/dev", "/proc", "/usr", "/etc", "/opt", "/bin",
+    "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+];
+
+/// Those of them where nothing can be executed.
+const WITHOUT_PROGRAMS: [&str; 4] = ["/run", "/dev", "/proc", "/etc"];
+
 /// What may be opened inside of what is there, beyond what the mounts say already.
 fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
     if let View::Image { .. } = view {
@@ -196,24 +205,16 @@ fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
             reach: Reach::Inside,
         };
     }
-    let there = |paths: &[&str]| {
-        paths
-            .iter()
-            .map(PathBuf::from)
-            .filter(|path| is_there(path))
-            .collect()
-    };
+    let there: Vec<PathBuf> = PLACES
+        .into_iter()
+        .map(PathBuf::from)
+        .filter(|path| is_there(path))
+        .collect();
+    let holds_programs = |path: &&PathBuf| !WITHOUT_PROGRAMS.contains(&path.to_str().unwrap_or(""));
     PathPolicy {
-        read_only: there(&["/"]),
-        // Whether system directories can be changed is up to their mounts.
-        read_write: there(&[
-            WORKSPACE, HOME, "/tmp", "/var", "/run", "/dev", "/proc", "/usr", "/etc", "/opt",
-            "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-        ]),
-        execute: there(&[
-            "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", WORKSPACE,
-            HOME, "/tmp", "/var",
-        ]),
+        read_only: vec![PathBuf::from("/")],
+        execute: there.iter().filter(holds_programs).cloned().collect(),
+        read_write: there,
         tcp: None,
         reach: Reach::Inside,
     }

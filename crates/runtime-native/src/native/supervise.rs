@@ -15,6 +15,7 @@ use std::{
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::value::to_raw_value;
 use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
     MemoryCap, Network, Policy, ReadBackError,
@@ -357,7 +358,7 @@ fn attend(
             init: init.id,
             groups: group.directories(),
             disk: supervision.limits.disk,
-            enforcement: serde_json::to_value(&checked.report)?,
+            enforcement: to_raw_value(&checked.report)?,
         };
         description.write(&supervision.directory)
     });

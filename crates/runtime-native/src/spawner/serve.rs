@@ -2,11 +2,15 @@
 
 use std::{
     io::{self, Write as _},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    os::{
+        fd::{BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
 };
 
 use rustix::{
-    io::Errno,
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{Errno, retry_on_intr},
     net::{SendFlags, send},
     stdio,
 };
@@ -18,6 +22,12 @@ use super::{
 };
 use crate::{RunCommand, native};
 
+/// Who orders nothing for so long orders nothing at once.
+const IDLE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
 /// Starts a supervisor for every order that comes on standard input, until whoever has started us
 /// is gone. The calling process must have a single thread, and nothing of its own.
 ///
@@ -28,15 +38,20 @@ use crate::{RunCommand, native};
 pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
+    let mut is_prepared = false;
     loop {
         let channel = stdio::stdin();
+        if !is_prepared {
+            is_prepared = prepare_if_idle(channel)?;
+        }
         let (length, standard) = match handover::receive_with(channel, &mut order) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
+        let order = order.get_mut(..length).unwrap_or_default();
         let started = match <[OwnedFd; 3]>::try_from(standard) {
-            Ok(standard) => start(order.get(..length).unwrap_or_default(), standard, supervise),
+            Ok(standard) => start(order, standard, supervise),
             Err(_) => Err(io::ErrorKind::InvalidData.into()),
         };
         order.fill(0);
@@ -46,6 +61,18 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
         });
         send(channel, &answer.to_ne_bytes(), SendFlags::NOSIGNAL)?;
     }
+}
+
+/// Prepares what takes longer than some copies without it, unless somebody waits for one. Says
+/// whether it did.
+fn prepare_if_idle(channel: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut order = [PollFd::new(&channel, PollFlags::IN)];
+    if retry_on_intr(|| poll(&mut order, Some(&IDLE)))? > 0 {
+        return Ok(false);
+    }
+    // Without them copies are only slower.
+    let _ = zareba_terminal::hold_program_in_huge_pages();
+    Ok(true)
 }
 
 /// A copy of this process that goes on as a supervisor.
@@ -81,7 +108,7 @@ fn take_over([input, output, errors]: [OwnedFd; 3]) -> io::Result<()> {
 /// place. Until then nothing has been done that anybody could notice.
 fn await_word() -> io::Result<()> {
     let mut word = [0; GO_AHEAD.len()];
-    rustix::io::retry_on_intr(|| rustix::io::read(stdio::stdin(), &mut word))?;
+    retry_on_intr(|| rustix::io::read(stdio::stdin(), &mut word))?;
     if word == *GO_AHEAD {
         Ok(())
     } else {

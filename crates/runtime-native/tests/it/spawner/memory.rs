@@ -1,0 +1,65 @@
+//! What a spawner does to its own memory, for the sake of its copies.
+
+use std::{env, fs, os::fd::AsFd as _, process::Command};
+
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use zareba_confine::fork_off;
+use zareba_terminal::hold_program_in_huge_pages;
+
+const ALONE: &str = "ZAREBA_TEST_HUGE_PAGES";
+
+/// In a process of its own, whose first thread runs the test when it is told to use only one.
+#[test]
+fn a_program_goes_on_in_huge_pages_and_so_do_its_copies() {
+    if env::var_os(ALONE).is_some() {
+        return hold_and_go_on();
+    }
+    let name = "spawner::memory::a_program_goes_on_in_huge_pages_and_so_do_its_copies";
+    let alone = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--test-threads=1", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    assert!(alone.status.success(), "{alone:?}");
+    let told = String::from_utf8_lossy(&alone.stdout);
+    assert!(told.contains("1 passed"), "{told}");
+}
+
+fn hold_and_go_on() {
+    let held = hold_program_in_huge_pages().unwrap();
+    let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let setting = fs::read_to_string(setting).unwrap_or_default();
+    if setting.is_empty() || setting.contains("[never]") {
+        assert_eq!(held, 0);
+        return;
+    }
+    assert!(held > 0);
+    assert!(executable_in_huge_pages() > 0);
+    // Nothing of its file is left where they are.
+    assert_eq!(hold_program_in_huge_pages().unwrap(), 0);
+    let copy = fork_off(|| assert!(executable_in_huge_pages() > 0)).unwrap();
+    let ended = waitid(WaitId::PidFd(copy.as_fd()), WaitIdOptions::EXITED);
+    assert_eq!(ended.unwrap().unwrap().exit_status(), Some(0));
+}
+
+/// Kilobytes of huge pages that this process has for programs.
+fn executable_in_huge_pages() -> usize {
+    let mappings = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_executable = false;
+    let mut sum = 0;
+    for line in mappings.lines() {
+        if let Some(amount) = line.strip_prefix("AnonHugePages:") {
+            let amount: usize = amount.trim().trim_end_matches(" kB").parse().unwrap();
+            sum += if is_executable { amount } else { 0 };
+        } else if line.contains(" r-xp ") {
+            is_executable = true;
+        } else if line
+            .split(' ')
+            .nth(1)
+            .is_some_and(|word| word.len() == 4 && word.ends_with('p'))
+        {
+            is_executable = false;
+        }
+    }
+    sum
+}
