@@ -1,6 +1,7 @@
 //! Signals that ask the program to end.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use zareba_confine::is_ignored;
 
 use crate::{
     exit::Exit,
@@ -26,7 +27,7 @@ impl Signals {
     pub(crate) fn watch() -> Result<Self, Failure> {
         let open = |kind| signal(kind).or_fail(Exit::Start, "cannot wait for signals");
         // `nohup` ignores it for us, which a handler would undo.
-        let hang_up = (!is_ignored(HANG_UP)).then(SignalKind::hangup);
+        let hang_up = (!is_ignored(HANG_UP.into())).then(SignalKind::hangup);
         Ok(Self {
             terminate: open(SignalKind::terminate())?,
             interrupt: open(SignalKind::interrupt())?,
@@ -49,14 +50,4 @@ impl Signals {
             _ = hung_up => HANG_UP,
         }
     }
-}
-
-/// Whether we were started with this signal ignored.
-fn is_ignored(signal: u8) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }

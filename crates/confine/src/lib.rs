@@ -46,7 +46,8 @@ pub use report::{
 pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits};
 pub use seccomp::{CompiledFilter, Permissions, SeccompError, SeccompProfile};
 pub use signals::{
-    EndRequests, close_inherited, ignore_broken_pipes, let_signals_through, reset_signals,
+    EndRequests, close_inherited, ignore_broken_pipes, is_ignored, let_signals_through,
+    reset_signals,
 };
 pub use step::Step;
 pub use sys::{fork_beside, fork_off, replace_environment};

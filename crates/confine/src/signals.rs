@@ -42,6 +42,17 @@ pub fn ignore_broken_pipes() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
+/// Whether this process lets a signal pass by, as `nohup` has it for one.
+pub fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is changed; the kernel writes what there is to a live record, which may also be
+    // all zeros. An unknown number is an error.
+    let asked = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: as above.
+    let action = unsafe { action.assume_init() };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Closes every descriptor but the first three. For a program that has opened none yet: whatever
 /// there is was left open by whoever has started it, and may be a lock that is held as long as
 /// somebody has a copy.

@@ -1,6 +1,6 @@
 //! Who goes first when memory runs out.
 
-use std::fs;
+use std::{fs::File, io, os::unix::fs::FileExt as _};
 
 use zareba_terminal::Child;
 
@@ -13,13 +13,18 @@ const SCORE: i32 = 500;
 pub(crate) fn goes_before_us(child: &Child) {
     // The number is the child's: nobody has waited for it yet.
     let path = format!("/proc/{}/oom_score_adj", child.pid());
-    let score = fs::read_to_string(&path)
-        .ok()
-        .and_then(|text| text.trim().parse::<i32>().ok());
-    if score.is_some_and(|score| score >= SCORE) {
-        return;
-    }
-    if let Err(error) = fs::write(&path, SCORE.to_string()) {
+    if let Err(error) = raise(&path) {
         tracing::debug!(%error, path, "a program does not go before us when memory runs out");
+    }
+}
+
+fn raise(path: &str) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let mut digits = [0; 8];
+    let length = file.read_at(&mut digits, 0)?;
+    let score = str::from_utf8(&digits[..length]).unwrap_or_default();
+    match score.trim().parse::<i32>() {
+        Ok(score) if score >= SCORE => Ok(()),
+        _ => file.write_all_at(SCORE.to_string().as_bytes(), 0),
     }
 }
