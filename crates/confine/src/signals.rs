@@ -115,3 +115,18 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     }
     set
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_known_signal_by_signal() {
+        // As every program of ours starts.
+        ignore_broken_pipes();
+        assert!(is_ignored(libc::SIGPIPE));
+        assert!(!is_ignored(libc::SIGTERM));
+        assert!(!is_ignored(0));
+        assert!(!is_ignored(10_000));
+    }
+}

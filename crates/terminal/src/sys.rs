@@ -69,13 +69,3 @@ pub fn release_program_pages() -> io::Result<()> {
     }
     Ok(())
 }
-
-/// Lets all threads to come take their memory from one heap, where the C library would give each a
-/// heap of its own. For a program with few threads, which starts sooner and holds less so.
-pub fn share_one_heap() {
-    // SAFETY: takes two integers, and changes nothing of what was given out already.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1)
-    };
-}

@@ -88,7 +88,7 @@ impl Begun<'_> {
         let group = Group {
             id: self.id.to_owned(),
             seats,
-            report,
+            report: report.into(),
             demand: self.limits.demand,
         };
         Ok((group, leaf))

@@ -1,6 +1,11 @@
 //! One sandbox's group: made with its limits, divided into leaves, ended as a whole.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use super::{
     CgroupError, Controller, Demand, FreezeMeans, HOME, Hierarchy, Host, Limit, Limits, OomWatch,
@@ -9,6 +14,7 @@ use super::{
     freeze, kill,
     proc_files::join,
     remove::{Home, remove_seats},
+    reopen::current,
     seats::{Holder, Seat, Seats},
     statistics, v1, v2,
 };
@@ -28,7 +34,8 @@ const UNDO_WITHIN: Duration = Duration::from_millis(500);
 pub struct Group {
     pub(super) id: String,
     pub(super) seats: Seats,
-    pub(super) report: Report,
+    /// Told for a group that was made, and asked for when somebody wants it of one that was found.
+    pub(super) report: OnceLock<Report>,
     pub(super) demand: Demand,
 }
 
@@ -50,7 +57,7 @@ impl Group {
             Ok(report) => Ok(Self {
                 id: id.to_owned(),
                 seats,
-                report,
+                report: report.into(),
                 demand: limits.demand,
             }),
             Err(error) => {
@@ -67,7 +74,7 @@ impl Group {
         Self {
             id: id.to_owned(),
             seats: Seats::default(),
-            report,
+            report: report.into(),
             demand: Demand::BestEffort,
         }
     }
@@ -84,9 +91,10 @@ impl Group {
         &self.id
     }
 
-    /// What the kernel enforces, as of when the group was made or opened.
+    /// What the kernel enforces, as of when the group was made, or was first asked for this after it was
+    /// opened.
     pub fn report(&self) -> &Report {
-        &self.report
+        self.report.get_or_init(|| current(&self.seats))
     }
 
     /// Where the group is, to be recorded for [`Group::open_at`].

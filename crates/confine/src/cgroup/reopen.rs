@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     path::{Component, Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use super::{
@@ -87,11 +87,10 @@ impl Group {
         let Some(id) = id.filter(|_| !seats.0.is_empty()) else {
             return Ok(None);
         };
-        let report = current(&seats);
         Ok(Some(Self {
             id: id.to_owned(),
             seats,
-            report,
+            report: OnceLock::new(),
             demand: Demand::BestEffort,
         }))
     }

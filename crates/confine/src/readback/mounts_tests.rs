@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{
     mount_table::{MountFlags, MountLine, parse_mounts},
-    mounts::{Expected, compare, expected},
+    mounts::{Expected, compare, compare_again, expected},
     *,
 };
 use crate::policy::{
@@ -69,6 +69,26 @@ fn judge(policy: &Policy, found: &[MountLine]) -> Option<(String, MountFault)> {
         Ok(()) => None,
         Err(ReadBackError::Mount { point, fault }) => Some((point, fault)),
         Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_the_kernel_has_learnt_or_forgotten_since_it_was_asked_is_seen() {
+    let policy = policy(Vec::new());
+    let is_sound = |path: &str| path == "/proc/asound";
+    let without: Vec<_> = expected(&policy, |path| !is_sound(path))
+        .iter()
+        .map(line)
+        .collect();
+    let with = as_wanted(&policy);
+    let judge = |found: &[MountLine], before: bool, now: bool| {
+        let there = |is_there: bool| move |path: &str| is_there || !is_sound(path);
+        compare_again(found, &policy, there(before), there(now)).is_ok()
+    };
+    for (before, now) in [(false, false), (false, true), (true, false), (true, true)] {
+        // What is there now is masked, and nothing else, whatever was there before.
+        assert_eq!(judge(&with, before, now), now || before, "{before} {now}");
+        assert_eq!(judge(&without, before, now), !now, "{before} {now}");
     }
 }
 

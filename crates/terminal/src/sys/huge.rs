@@ -5,7 +5,7 @@ use std::{io, ptr};
 use crate::pages::{HUGE_BYTES, Stretch, huge_stretches, is_huge};
 
 /// A released program is smaller. One that was built to be debugged is not worth its memory.
-const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+const HELD_BYTES_MAX: usize = 96 * 1024 * 1024;
 
 /// Holds this program in huge pages of memory instead of pages of its file, so that a copy of this
 /// process has all of it from its first moment. Otherwise the kernel maps it into every copy anew,

@@ -14,7 +14,7 @@ use zareba_config::{Configuration, FileScope as ScopeSetting, Override, Settings
 use zareba_executor::{
     Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
 };
-use zareba_terminal::{release_program_pages, share_one_heap};
+use zareba_terminal::release_program_pages;
 
 use super::{
     equipped::Equipped,
@@ -56,7 +56,6 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
         hide_our_environment();
     }
     offspring::adopt_orphans();
-    share_one_heap();
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .thread_stack_size(STACK_BYTES)
