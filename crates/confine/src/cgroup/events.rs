@@ -36,14 +36,22 @@ impl EventsFile {
     }
 
     /// Waits until `key` has `value`; says whether it came to that before the deadline.
+    ///
+    /// The kernel announces changes of a group at most once in 10 ms, and one that follows another
+    /// later than it came. So the contents are looked at meanwhile, less and less often.
     pub(super) fn wait(&self, key: &str, value: u64, deadline: Instant) -> io::Result<bool> {
+        let mut patience = Pauses::SHORTEST;
         loop {
             if keyed(&self.read()?, key) == Some(value) {
                 return Ok(true);
             }
-            if !poll_until(&mut [PollFd::new(&self.0, PollFlags::PRI)], deadline)? {
+            let now = Instant::now();
+            if now >= deadline {
                 return Ok(false);
             }
+            let look = deadline.min(now + patience);
+            poll_until(&mut [PollFd::new(&self.0, PollFlags::PRI)], look)?;
+            patience *= 2;
         }
     }
 
