@@ -189,8 +189,11 @@ const PLACES: [&str; 16] = [
     "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 ];
 
-/// Those of them where nothing can be executed.
-const WITHOUT_PROGRAMS: [&str; 4] = ["/run", "/dev", "/proc", "/etc"];
+/// Those of them where programs can be started.
+const WITH_PROGRAMS: [&str; 12] = [
+    WORKSPACE, HOME, "/tmp", "/var", "/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+    "/libx32",
+];
 
 /// What may be opened inside of what is there, beyond what the mounts say already.
 fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
@@ -210,7 +213,7 @@ fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
         .map(PathBuf::from)
         .filter(|path| is_there(path))
         .collect();
-    let holds_programs = |path: &&PathBuf| !WITHOUT_PROGRAMS.contains(&path.to_str().unwrap_or(""));
+    let holds_programs = |path: &&PathBuf| WITH_PROGRAMS.contains(&path.to_str().unwrap_or(""));
     PathPolicy {
         read_only: vec![PathBuf::from("/")],
         execute: there.iter().filter(holds_programs).cloned().collect(),
