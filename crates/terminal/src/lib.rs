@@ -25,4 +25,4 @@ pub use processes::{
 pub use pty::{Pty, Size};
 pub use screen::{Limits, Rendered, Screen};
 pub use spawn::{Credentials, ExtraFd, PipedInput, Pipes, Spawn, SpawnError};
-pub use sys::{hold_program_in_huge_pages, release_program_pages, take_inherited};
+pub use sys::{HugeProgram, release_program_pages, take_inherited};

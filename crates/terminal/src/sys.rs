@@ -15,7 +15,7 @@ use std::{
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-pub use huge::hold_program_in_huge_pages;
+pub use huge::HugeProgram;
 pub(crate) use start::{Lead, Plan};
 
 /// Takes over a descriptor that whoever started this program left open for it, and keeps it

@@ -15,6 +15,7 @@ use rustix::{
     stdio,
 };
 use zareba_confine::{fork_beside, handover, show_arguments};
+use zareba_terminal::HugeProgram;
 
 use super::{
     GO_AHEAD,
@@ -38,11 +39,11 @@ const IDLE: Timespec = Timespec {
 pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
-    let mut is_prepared = false;
+    let mut preparing = Some(Preparing::default());
     loop {
         let channel = stdio::stdin();
-        if !is_prepared {
-            is_prepared = prepare_if_idle(channel)?;
+        if let Some(all) = preparing.take() {
+            preparing = all.until_an_order_comes(channel)?;
         }
         let (length, standard) = match handover::receive_with(channel, &mut order) {
             Ok(received) => received,
@@ -63,16 +64,38 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     }
 }
 
-/// Prepares what takes longer than some copies without it, unless somebody waits for one. Says
-/// whether it did.
-fn prepare_if_idle(channel: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut order = [PollFd::new(&channel, PollFlags::IN)];
-    if retry_on_intr(|| poll(&mut order, Some(&IDLE)))? > 0 {
-        return Ok(false);
+/// What takes longer than some copies do without it: it is done while nobody waits for one.
+#[derive(Default)]
+struct Preparing {
+    program: Option<HugeProgram>,
+}
+
+impl Preparing {
+    /// Goes on until an order is there. Returns itself if something is left to do by then.
+    fn until_an_order_comes(mut self, channel: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let mut patience = IDLE;
+        while !comes_within(channel, &patience)? {
+            // Without it copies are only slower.
+            if !self.step().unwrap_or(false) {
+                return Ok(None);
+            }
+            patience = Timespec::default();
+        }
+        Ok(Some(self))
     }
-    // Without them copies are only slower.
-    let _ = zareba_terminal::hold_program_in_huge_pages();
-    Ok(true)
+
+    fn step(&mut self) -> io::Result<bool> {
+        if let Some(program) = &mut self.program {
+            return program.step();
+        }
+        self.program = Some(HugeProgram::find()?);
+        Ok(true)
+    }
+}
+
+fn comes_within(channel: BorrowedFd<'_>, time: &Timespec) -> io::Result<bool> {
+    let mut order = [PollFd::new(&channel, PollFlags::IN)];
+    Ok(retry_on_intr(|| poll(&mut order, Some(time)))? > 0)
 }
 
 /// A copy of this process that goes on as a supervisor.

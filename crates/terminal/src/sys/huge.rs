@@ -1,49 +1,91 @@
 //! This program in huge pages.
 
-use std::{io, ptr};
+use std::{fs, io, ptr};
 
 use crate::pages::{HUGE_BYTES, Stretch, huge_stretches, is_huge};
+
+/// What is mapped where, and in which pages.
+const MAPPINGS: &str = "/proc/self/smaps";
 
 /// A released program is smaller. One that was built to be debugged is not worth its memory.
 const HELD_BYTES_MAX: usize = 96 * 1024 * 1024;
 
-/// Holds this program in huge pages of memory instead of pages of its file, so that a copy of this
-/// process has all of it from its first moment. Otherwise the kernel maps it into every copy anew,
-/// a few pages at a time as they are used. Says how many bytes it holds so: none where the kernel
-/// has no huge pages to give.
+/// This program on its way into huge pages of memory instead of pages of its file, so that a copy of
+/// this process has all of it from its first moment. Otherwise the kernel maps it into every copy
+/// anew, a few pages at a time as they are used.
 ///
-/// The calling process must have a single thread.
-///
-/// # Errors
-/// When `/proc` is not there, or the system refuses.
-pub fn hold_program_in_huge_pages() -> io::Result<usize> {
-    let program = std::fs::read_link("/proc/self/exe")?;
-    let mappings = std::fs::read_to_string("/proc/self/smaps")?;
-    let stretches = huge_stretches(&mappings, &program);
-    let wanted: usize = stretches.iter().map(|stretch| stretch.length).sum();
-    if wanted > HELD_BYTES_MAX {
-        return Ok(0);
-    }
-    let mut held = 0;
-    for stretch in stretches {
-        if !HugeCopy::of(&stretch)?.put_in_place(&stretch)? {
-            break;
+/// The way is made in steps of less than a millisecond, so that a process can do something else
+/// between two of them, such as to copy itself. That process must have a single thread.
+#[derive(Debug)]
+pub struct HugeProgram {
+    /// What has not been begun.
+    waiting: Vec<Stretch>,
+    begun: Option<HugeCopy>,
+    held: usize,
+}
+
+impl HugeProgram {
+    /// Finds out what there is to do.
+    ///
+    /// # Errors
+    /// When `/proc` is not there.
+    pub fn find() -> io::Result<Self> {
+        let program = fs::read_link("/proc/self/exe")?;
+        let mut waiting = huge_stretches(&fs::read_to_string(MAPPINGS)?, &program);
+        let wanted: usize = waiting.iter().map(|stretch| stretch.length).sum();
+        if wanted > HELD_BYTES_MAX {
+            waiting.clear();
         }
-        held += stretch.length;
+        Ok(Self {
+            waiting,
+            begun: None,
+            held: 0,
+        })
     }
-    Ok(held)
+
+    /// How many bytes of the program are in huge pages by now: none, at the end, where the kernel has
+    /// no huge pages to give.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Makes one step, and says whether there is another one.
+    ///
+    /// # Errors
+    /// When the system refuses. What was reached by then stays.
+    pub fn step(&mut self) -> io::Result<bool> {
+        let Some(mut copy) = self.begun.take() else {
+            self.begun = self.waiting.pop().map(HugeCopy::begin).transpose()?;
+            return Ok(self.begun.is_some());
+        };
+        if copy.is_whole() {
+            self.held += copy.put_in_place()?;
+            return Ok(true);
+        }
+        copy.copy_page();
+        // Many small pages would make every copy of this process slower.
+        if (copy.is_at_first_page() || copy.is_whole()) && !copy.is_huge()? {
+            self.waiting.clear();
+            return Ok(false);
+        }
+        self.begun = Some(copy);
+        Ok(true)
+    }
 }
 
 /// A copy of a part of this program. Dropping it unmaps it.
+#[derive(Debug)]
 struct HugeCopy {
+    stretch: Stretch,
     /// More than is needed, so that a huge page can begin in it.
     mapping: *mut libc::c_void,
     mapped: usize,
     start: usize,
+    copied: usize,
 }
 
 impl HugeCopy {
-    fn of(stretch: &Stretch) -> io::Result<Self> {
+    fn begin(stretch: Stretch) -> io::Result<Self> {
         let mapped = stretch.length + HUGE_BYTES;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -55,43 +97,61 @@ impl HugeCopy {
         let start = (mapping as usize).next_multiple_of(HUGE_BYTES);
         // SAFETY: the advice is for the inside of the mapping, which is ours; it need not be taken.
         unsafe { libc::madvise(start as *mut _, stretch.length, libc::MADV_HUGEPAGE) };
-        // SAFETY: the source is a mapping of our own file that can be read and that nobody can have
-        // written to; the destination is as long, new, writable, and apart from it.
-        unsafe {
-            ptr::copy_nonoverlapping(stretch.start as *const u8, start as *mut u8, stretch.length);
-        }
         Ok(Self {
+            stretch,
             mapping,
             mapped,
             start,
+            copied: 0,
         })
     }
 
-    /// Moves it to where the program expects its own, unless it is not in huge pages: many small ones
-    /// would make every copy of this process slower.
-    fn put_in_place(self, stretch: &Stretch) -> io::Result<bool> {
-        let mappings = std::fs::read_to_string("/proc/self/smaps")?;
-        if !is_huge(&mappings, self.start, stretch.length) {
-            return Ok(false);
-        }
-        let access = if stretch.is_executable {
+    fn is_whole(&self) -> bool {
+        self.copied == self.stretch.length
+    }
+
+    fn is_at_first_page(&self) -> bool {
+        self.copied == HUGE_BYTES
+    }
+
+    /// Copies the next huge page. There must be one.
+    fn copy_page(&mut self) {
+        assert!(!self.is_whole(), "there is no page left");
+        let from = (self.stretch.start + self.copied) as *const u8;
+        let to = (self.start + self.copied) as *mut u8;
+        // SAFETY: both ranges are inside, because what is left of a stretch is whole huge pages. The
+        // source is a mapping of our own file that can be read and that nobody can have written to;
+        // the destination is new, writable, and apart from it.
+        unsafe { ptr::copy_nonoverlapping(from, to, HUGE_BYTES) };
+        self.copied += HUGE_BYTES;
+    }
+
+    /// Whether the kernel gave huge pages for what was copied.
+    fn is_huge(&self) -> io::Result<bool> {
+        let mappings = fs::read_to_string(MAPPINGS)?;
+        Ok(is_huge(&mappings, self.start, self.copied))
+    }
+
+    /// Moves it to where the program expects its own, and says how many bytes that are.
+    fn put_in_place(self) -> io::Result<usize> {
+        let access = if self.stretch.is_executable {
             libc::PROT_READ | libc::PROT_EXEC
         } else {
             libc::PROT_READ
         };
-        let (copy, length) = (self.start as *mut libc::c_void, stretch.length);
+        let (copy, length) = (self.start as *mut libc::c_void, self.copied);
         // SAFETY: the range is ours alone, and nobody writes to it any more.
         if unsafe { libc::mprotect(copy, length, access) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let place = stretch.start as *mut libc::c_void;
+        let place = self.stretch.start as *mut libc::c_void;
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: what is replaced are the same bytes with the same rights, in one step, and no other
         // thread could see anything between. This very code may be among them.
         if unsafe { libc::mremap(copy, length, length, how, place) } == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(true)
+        Ok(length)
     }
 }
 

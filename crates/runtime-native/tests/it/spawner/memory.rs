@@ -4,7 +4,7 @@ use std::{env, fs, os::fd::AsFd as _, process::Command};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use zareba_confine::fork_off;
-use zareba_terminal::hold_program_in_huge_pages;
+use zareba_terminal::HugeProgram;
 
 const ALONE: &str = "ZAREBA_TEST_HUGE_PAGES";
 
@@ -25,8 +25,23 @@ fn a_program_goes_on_in_huge_pages_and_so_do_its_copies() {
     assert!(told.contains("1 passed"), "{told}");
 }
 
+/// Goes the whole way, with copies of this process made on it.
+fn hold() -> usize {
+    let mut program = HugeProgram::find().unwrap();
+    while program.step().unwrap() {
+        assert_succeeds(|| ());
+    }
+    program.held()
+}
+
+fn assert_succeeds(work: impl FnOnce()) {
+    let copy = fork_off(work).unwrap();
+    let ended = waitid(WaitId::PidFd(copy.as_fd()), WaitIdOptions::EXITED);
+    assert_eq!(ended.unwrap().unwrap().exit_status(), Some(0));
+}
+
 fn hold_and_go_on() {
-    let held = hold_program_in_huge_pages().unwrap();
+    let held = hold();
     let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
     let setting = fs::read_to_string(setting).unwrap_or_default();
     if setting.is_empty() || setting.contains("[never]") {
@@ -36,10 +51,8 @@ fn hold_and_go_on() {
     assert!(held > 0);
     assert!(executable_in_huge_pages() > 0);
     // Nothing of its file is left where they are.
-    assert_eq!(hold_program_in_huge_pages().unwrap(), 0);
-    let copy = fork_off(|| assert!(executable_in_huge_pages() > 0)).unwrap();
-    let ended = waitid(WaitId::PidFd(copy.as_fd()), WaitIdOptions::EXITED);
-    assert_eq!(ended.unwrap().unwrap().exit_status(), Some(0));
+    assert_eq!(hold(), 0);
+    assert_succeeds(|| assert!(executable_in_huge_pages() > 0));
 }
 
 /// Kilobytes of huge pages that this process has for programs.
