@@ -13,6 +13,7 @@ use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use tokio::{
     sync::{Notify, broadcast, mpsc, oneshot, watch},
+    task::yield_now,
     time::Instant,
 };
 use zareba_terminal::{Child, ExitReason, Limits, Screen};
@@ -36,8 +37,8 @@ pub(super) const SCREEN_LIMITS: Limits = Limits {
 /// Bytes taken from the terminal at once; the kernel hands out at most a page.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Reads in a row before others get their turn.
-const READS_IN_A_ROW: usize = 32;
+/// Output taken before others get their turn: a fraction of a millisecond to most programs.
+const FLOOD_TURN_BYTES: usize = CHUNK_BYTES;
 
 /// Output taken after a command's end was reported. All that it wrote is in the kernel's
 /// buffer by then, which is far smaller; background jobs may go on writing for ever.
@@ -153,7 +154,11 @@ impl Actor {
                 Event::Deadline => self.run_out_of_patience(),
                 Event::Reported => self.take_reports(),
                 Event::ShellEnded(reason) => self.shell_ended(reason).await,
-                Event::Readable => self.take_output(READS_IN_A_ROW * CHUNK_BYTES),
+                Event::Readable => {
+                    if self.take_output(FLOOD_TURN_BYTES) >= FLOOD_TURN_BYTES {
+                        yield_now().await;
+                    }
+                }
                 Event::Writable => self.type_pending(),
                 Event::AskerGone => self.waiter = None,
                 Event::Asked(Some(Request::Resize(size))) => {
@@ -522,9 +527,12 @@ impl Actor {
         }
     }
 
-    fn take_output(&mut self, limit: usize) {
-        let Some(process) = &self.process else { return };
+    /// Takes what the terminal has, and says how much that was; no more than `limit` and a chunk.
+    fn take_output(&mut self, limit: usize) -> usize {
         let mut taken = 0;
+        let Some(process) = &self.process else {
+            return taken;
+        };
         while taken < limit {
             match process.pty.read(&mut self.chunk) {
                 Ok(Some(length @ 1..)) => {
@@ -549,6 +557,7 @@ impl Actor {
             }
             self.answer_queries();
         }
+        taken
     }
 
     /// Programs may ask the terminal where the cursor is, and wait for the answer.

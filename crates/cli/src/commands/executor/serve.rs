@@ -34,9 +34,6 @@ use crate::{
     settings::{self, WithoutConfig},
 };
 
-/// Requests are short and file work has threads of its own.
-const WORKERS: usize = 2;
-
 /// Below the size from which the kernel may back a stack with one huge page.
 const STACK_BYTES: usize = 1024 * 1024;
 
@@ -56,8 +53,9 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
         hide_our_environment();
     }
     offspring::adopt_orphans();
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+    // Requests are short, and file work has threads of its own: with more than this one, most of the
+    // work of a start would be to wake the others.
+    let runtime = runtime::Builder::new_current_thread()
         .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(FILE_THREADS_MAX)
         .enable_all()
