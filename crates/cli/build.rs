@@ -1,9 +1,12 @@
-//! Puts the commit into the version that `zareba --version` prints.
+//! Puts the commit into the version that `zareba --version` prints, and no two parts of the program
+//! into one huge page.
 //!
-//! A source tree without git has none, which is no reason not to build. `ZAREBA_COMMIT` is for
+//! A source tree without git has no commit, which is no reason not to build. `ZAREBA_COMMIT` is for
 //! builders who know it better.
 
 use std::{path::Path, process::Command};
+
+const HUGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=ZAREBA_COMMIT");
@@ -15,6 +18,10 @@ fn main() {
         None => version.to_owned(),
     };
     println!("cargo:rustc-env=PROGRAM_VERSION={version}");
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+        // So that each of them can be held in pages of its own, up to its ends.
+        println!("cargo:rustc-link-arg-bins=-Wl,-z,max-page-size={HUGE_PAGE_BYTES}");
+    }
 }
 
 /// The commit that is checked out. Which files say so is asked of git, because a worktree keeps

@@ -1,35 +1,46 @@
 //! Which pages of a program's own file can be given back, or held in another way.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 /// What a huge page of a process takes, where pages have the common size.
 pub(crate) const HUGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Whole huge pages of a program's file that can be read, and executed or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whole huge pages around a part of a program's file that can be read, and executed or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
-    pub(crate) start: usize,
-    pub(crate) length: usize,
+    pub(crate) pages: Range<usize>,
+    /// What of them is the program's; there is nothing in the rest.
+    pub(crate) program: Range<usize>,
     pub(crate) is_executable: bool,
 }
 
-/// The huge pages of `program` that lie in what [`unchanged`] finds.
+/// The huge pages around what [`unchanged`] finds of `program` that no other mapping has a part in.
 pub(crate) fn huge_stretches(smaps: &str, program: &Path) -> Vec<Stretch> {
-    let executable: Vec<usize> = smaps
-        .lines()
-        .filter_map(header)
-        .filter(|mapping| mapping.permissions.contains('x'))
-        .map(|mapping| mapping.start)
-        .collect();
+    let mappings: Vec<Mapping<'_>> = smaps.lines().filter_map(header).collect();
     let mut found = Vec::new();
     for (start, length) in unchanged(smaps, program) {
-        let first = start.next_multiple_of(HUGE_BYTES);
-        let end = (start + length) / HUGE_BYTES * HUGE_BYTES;
+        let ours = start..start + length;
+        let is_free = |range: Range<usize>| {
+            let is_in = |mapping: &Mapping<'_>| {
+                mapping.start < range.end && range.start < mapping.start + mapping.length
+            };
+            !mappings.iter().any(is_in)
+        };
+        let mut first = start / HUGE_BYTES * HUGE_BYTES;
+        if !is_free(first..start) {
+            first += HUGE_BYTES;
+        }
+        let mut end = ours.end.next_multiple_of(HUGE_BYTES);
+        if !is_free(ours.end..end) {
+            end -= HUGE_BYTES;
+        }
         if first < end {
+            let of_start = |mapping: &&Mapping<'_>| mapping.start == start;
+            let mapping = mappings.iter().find(of_start);
             found.push(Stretch {
-                start: first,
-                length: end - first,
-                is_executable: executable.contains(&start),
+                pages: first..end,
+                program: first.max(ours.start)..end.min(ours.end),
+                is_executable: mapping.is_some_and(|mapping| mapping.permissions.contains('x')),
             });
         }
     }
@@ -131,7 +142,7 @@ Anonymous:             0 kB
     }
 
     #[test]
-    fn whole_huge_pages_of_a_program_are_found_with_their_rights() {
+    fn huge_pages_that_only_a_program_is_in_are_found_with_its_rights() {
         let smaps = "\
 00300000-00a00000 r--p 00000000 08:02 1 /bin/zareba
 Anonymous:             0 kB
@@ -139,17 +150,20 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 01100000-01180000 r--p 00e00000 08:02 1 /bin/zareba
 Anonymous:             0 kB
-01200000-01a00000 rw-p 00f00000 08:02 1 /bin/zareba
+01380000-01480000 r--p 00f00000 08:02 1 /bin/zareba
+Anonymous:             0 kB
+01600000-01a00000 rw-p 00f00000 08:02 1 /bin/zareba
 Anonymous:             0 kB
 ";
-        let stretch = |start, length, is_executable| Stretch {
-            start,
-            length,
+        let stretch = |pages, program, is_executable| Stretch {
+            pages,
+            program,
             is_executable,
         };
         let expected = [
-            stretch(0x40_0000, 0x60_0000, false),
-            stretch(0xa0_0000, 0x60_0000, true),
+            stretch(0x20_0000..0xa0_0000, 0x30_0000..0xa0_0000, false),
+            stretch(0xa0_0000..0x100_0000, 0xa0_0000..0x100_0000, true),
+            stretch(0x120_0000..0x160_0000, 0x138_0000..0x148_0000, false),
         ];
         assert_eq!(huge_stretches(smaps, Path::new("/bin/zareba")), expected);
     }

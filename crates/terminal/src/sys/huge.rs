@@ -32,7 +32,7 @@ impl HugeProgram {
     pub fn find() -> io::Result<Self> {
         let program = fs::read_link("/proc/self/exe")?;
         let mut waiting = huge_stretches(&fs::read_to_string(MAPPINGS)?, &program);
-        let wanted: usize = waiting.iter().map(|stretch| stretch.length).sum();
+        let wanted: usize = waiting.iter().map(|stretch| stretch.pages.len()).sum();
         if wanted > HELD_BYTES_MAX {
             waiting.clear();
         }
@@ -86,7 +86,8 @@ struct HugeCopy {
 
 impl HugeCopy {
     fn begin(stretch: Stretch) -> io::Result<Self> {
-        let mapped = stretch.length + HUGE_BYTES;
+        let length = stretch.pages.len();
+        let mapped = length + HUGE_BYTES;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address that the kernel chooses touches no other.
@@ -96,7 +97,7 @@ impl HugeCopy {
         }
         let start = (mapping as usize).next_multiple_of(HUGE_BYTES);
         // SAFETY: the advice is for the inside of the mapping, which is ours; it need not be taken.
-        unsafe { libc::madvise(start as *mut _, stretch.length, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(start as *mut _, length, libc::MADV_HUGEPAGE) };
         Ok(Self {
             stretch,
             mapping,
@@ -107,22 +108,25 @@ impl HugeCopy {
     }
 
     fn is_whole(&self) -> bool {
-        self.copied == self.stretch.length
+        self.copied == self.stretch.pages.len()
     }
 
     fn is_at_first_page(&self) -> bool {
         self.copied == HUGE_BYTES
     }
 
-    /// Copies the next huge page. There must be one.
+    /// Copies what the program has in the next huge page. There must be one.
     fn copy_page(&mut self) {
         assert!(!self.is_whole(), "there is no page left");
-        let from = (self.stretch.start + self.copied) as *const u8;
-        let to = (self.start + self.copied) as *mut u8;
-        // SAFETY: both ranges are inside, because what is left of a stretch is whole huge pages. The
-        // source is a mapping of our own file that can be read and that nobody can have written to;
-        // the destination is new, writable, and apart from it.
-        unsafe { ptr::copy_nonoverlapping(from, to, HUGE_BYTES) };
+        let Stretch { pages, program, .. } = &self.stretch;
+        let page = pages.start + self.copied;
+        let from = page.max(program.start);
+        let length = (page + HUGE_BYTES).min(program.end) - from;
+        let to = self.start + (from - pages.start);
+        // SAFETY: both ranges are inside, because every page of a stretch has a part of the program.
+        // The source is a mapping of our own file that can be read and that nobody can have written
+        // to; the destination is new, writable, and apart from it.
+        unsafe { ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) };
         self.copied += HUGE_BYTES;
     }
 
@@ -144,10 +148,10 @@ impl HugeCopy {
         if unsafe { libc::mprotect(copy, length, access) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let place = self.stretch.start as *mut libc::c_void;
+        let place = self.stretch.pages.start as *mut libc::c_void;
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: what is replaced are the same bytes with the same rights, in one step, and no other
-        // thread could see anything between. This very code may be among them.
+        // SAFETY: what is replaced are the same bytes with the same rights, and around them nothing, in
+        // one step, and no other thread could see anything between. This very code may be among them.
         if unsafe { libc::mremap(copy, length, length, how, place) } == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
