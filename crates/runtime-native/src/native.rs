@@ -79,6 +79,7 @@ pub(crate) fn find_out_for_all() {
     #[cfg(target_arch = "x86_64")]
     let _ = std::arch::is_x86_feature_detected!("avx2");
     zareba_wire::prepare_keys();
+    zareba_wire::server::prepare_routes();
     for set_id_files in [false, true] {
         let _ = start::filter(set_id_files);
     }

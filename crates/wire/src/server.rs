@@ -33,7 +33,7 @@ pub use limits::{
     WRITE_STALL,
 };
 pub use listener::BindError;
-pub use routes::{Access, Route, routes};
+pub use routes::{Access, Route, prepare_routes, routes};
 
 pub(crate) use accept::{Admission, Respond, accept_until};
 pub(crate) use answer::harden;

@@ -1,6 +1,6 @@
 //! The list of routes. There is one way to add one, and it asks who may use it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::{
     Router,
@@ -42,7 +42,15 @@ pub fn routes() -> Vec<Route> {
     RouteTable::contract().routes
 }
 
+/// Builds the table of routes, for a process that copies itself: its copies need not.
+pub fn prepare_routes() {
+    CONTRACT.get_or_init(RouteTable::build);
+}
+
+static CONTRACT: OnceLock<RouteTable> = OnceLock::new();
+
 /// The routes, listed and built at once, so that neither can be without the other.
+#[derive(Clone)]
 pub(super) struct RouteTable {
     router: Router<Arc<Surface>>,
     routes: Vec<Route>,
@@ -50,6 +58,19 @@ pub(super) struct RouteTable {
 
 impl RouteTable {
     pub(super) fn contract() -> Self {
+        CONTRACT.get().cloned().unwrap_or_else(Self::build)
+    }
+
+    fn build() -> Self {
+        let Self { router, routes } = Self::listed();
+        // Last: it is for the routes that are there.
+        let router = router
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed);
+        Self { router, routes }
+    }
+
+    fn listed() -> Self {
         use Access::{Public, SessionKey};
         Self {
             router: Router::new(),
@@ -87,10 +108,7 @@ impl RouteTable {
     }
 
     pub(super) fn into_router(self, surface: Arc<Surface>) -> Router {
-        self.router
-            .fallback(not_found)
-            .method_not_allowed_fallback(method_not_allowed)
-            .with_state(surface)
+        self.router.with_state(surface)
     }
 
     fn get<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
