@@ -28,7 +28,7 @@ const GO_AHEAD: &[u8; 1] = b">";
 /// How long somebody waits for a spawner that is busy with another's order. An order takes a fraction
 /// of a millisecond, and to execute the program instead takes ten times that; a spawner that keeps
 /// somebody waiting for longer than this has been stopped.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Starts supervisors, from the third on by copying.
 #[derive(Debug)]

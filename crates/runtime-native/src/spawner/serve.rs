@@ -39,11 +39,11 @@ const IDLE: Timespec = Timespec {
 pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
-    let mut preparing = Some(Preparing::default());
+    let mut preparing = Some(HugeProgram::default());
     loop {
         let channel = stdio::stdin();
-        if let Some(all) = preparing.take() {
-            preparing = all.until_an_order_comes(channel)?;
+        if let Some(program) = preparing.take() {
+            preparing = prepare_until_an_order_comes(program, channel)?;
         }
         let (length, standard) = match handover::receive_with(channel, &mut order) {
             Ok(received) => received,
@@ -64,33 +64,21 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     }
 }
 
-/// What takes longer than some copies do without it: it is done while nobody waits for one.
-#[derive(Default)]
-struct Preparing {
-    program: Option<HugeProgram>,
-}
-
-impl Preparing {
-    /// Goes on until an order is there. Returns itself if something is left to do by then.
-    fn until_an_order_comes(mut self, channel: BorrowedFd<'_>) -> io::Result<Option<Self>> {
-        let mut patience = IDLE;
-        while !comes_within(channel, &patience)? {
-            // Without it copies are only slower.
-            if !self.step().unwrap_or(false) {
-                return Ok(None);
-            }
-            patience = Timespec::default();
+/// Goes on with what takes longer than some copies do without it, while nobody waits for one. Returns
+/// it if something is left to do.
+fn prepare_until_an_order_comes(
+    mut program: HugeProgram,
+    channel: BorrowedFd<'_>,
+) -> io::Result<Option<HugeProgram>> {
+    let mut patience = IDLE;
+    while !comes_within(channel, &patience)? {
+        // Without it copies are only slower.
+        if !program.step().unwrap_or(false) {
+            return Ok(None);
         }
-        Ok(Some(self))
+        patience = Timespec::default();
     }
-
-    fn step(&mut self) -> io::Result<bool> {
-        if let Some(program) = &mut self.program {
-            return program.step();
-        }
-        self.program = Some(HugeProgram::find()?);
-        Ok(true)
-    }
+    Ok(Some(program))
 }
 
 fn comes_within(channel: BorrowedFd<'_>, time: &Timespec) -> io::Result<bool> {

@@ -16,33 +16,15 @@ const HELD_BYTES_MAX: usize = 96 * 1024 * 1024;
 ///
 /// The way is made in steps of less than a millisecond, so that a process can do something else
 /// between two of them, such as to copy itself. That process must have a single thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HugeProgram {
-    /// What has not been begun.
-    waiting: Vec<Stretch>,
+    /// What has not been begun; to find out what there is to do is the first step.
+    waiting: Option<Vec<Stretch>>,
     begun: Option<HugeCopy>,
     held: usize,
 }
 
 impl HugeProgram {
-    /// Finds out what there is to do.
-    ///
-    /// # Errors
-    /// When `/proc` is not there.
-    pub fn find() -> io::Result<Self> {
-        let program = fs::read_link("/proc/self/exe")?;
-        let mut waiting = huge_stretches(&fs::read_to_string(MAPPINGS)?, &program);
-        let wanted: usize = waiting.iter().map(|stretch| stretch.pages.len()).sum();
-        if wanted > HELD_BYTES_MAX {
-            waiting.clear();
-        }
-        Ok(Self {
-            waiting,
-            begun: None,
-            held: 0,
-        })
-    }
-
     /// How many bytes of the program are in huge pages by now: none, at the end, where the kernel has
     /// no huge pages to give.
     pub fn held(&self) -> usize {
@@ -52,10 +34,14 @@ impl HugeProgram {
     /// Makes one step, and says whether there is another one.
     ///
     /// # Errors
-    /// When the system refuses. What was reached by then stays.
+    /// When `/proc` is not there, or the system refuses. What was reached by then stays.
     pub fn step(&mut self) -> io::Result<bool> {
+        let Some(waiting) = &mut self.waiting else {
+            self.waiting = Some(find()?);
+            return Ok(true);
+        };
         let Some(mut copy) = self.begun.take() else {
-            self.begun = self.waiting.pop().map(HugeCopy::begin).transpose()?;
+            self.begun = waiting.pop().map(HugeCopy::begin).transpose()?;
             return Ok(self.begun.is_some());
         };
         if copy.is_whole() {
@@ -65,12 +51,24 @@ impl HugeProgram {
         copy.copy_page();
         // Many small pages would make every copy of this process slower.
         if (copy.is_at_first_page() || copy.is_whole()) && !copy.is_huge()? {
-            self.waiting.clear();
+            waiting.clear();
             return Ok(false);
         }
         self.begun = Some(copy);
         Ok(true)
     }
+}
+
+/// What there is of this program to hold in huge pages: all of it, or nothing.
+fn find() -> io::Result<Vec<Stretch>> {
+    let program = fs::read_link("/proc/self/exe")?;
+    let found = huge_stretches(&fs::read_to_string(MAPPINGS)?, &program);
+    let wanted: usize = found.iter().map(|stretch| stretch.pages.len()).sum();
+    Ok(if wanted > HELD_BYTES_MAX {
+        Vec::new()
+    } else {
+        found
+    })
 }
 
 /// A copy of a part of this program. Dropping it unmaps it.

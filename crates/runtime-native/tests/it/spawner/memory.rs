@@ -27,7 +27,7 @@ fn a_program_goes_on_in_huge_pages_and_so_do_its_copies() {
 
 /// Goes the whole way, with copies of this process made on it.
 fn hold() -> usize {
-    let mut program = HugeProgram::find().unwrap();
+    let mut program = HugeProgram::default();
     while program.step().unwrap() {
         assert_succeeds(|| ());
     }
