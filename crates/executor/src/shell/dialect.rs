@@ -18,7 +18,10 @@
 //! Nothing of this passes through the terminal, so output cannot forge an end, and the length
 //! of a command is not limited by a terminal's line.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 /// The numbers of the three channels in the shell.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,11 @@ pub(super) trait Dialect: Send + Sync + std::fmt::Debug {
 
     /// The start-up file, which must report number 0 once the shell can take commands.
     fn start_up(&self, token: &str, directory: &Path) -> Vec<u8>;
+
+    /// What the shell is told to be its own name.
+    fn own_name<'a>(&self, program: &'a Path) -> &'a OsStr {
+        program.file_name().unwrap_or(program.as_os_str())
+    }
 
     /// The line that is typed while the shell is idle.
     fn trigger(&self) -> &'static [u8];
@@ -179,6 +187,11 @@ impl Dialect for Bash {
 
     fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
         fill_in(include_str!("bash.rc"), token, directory)
+    }
+
+    /// The whole path: bash would look for itself along `PATH`. Its start-up file makes `$0` short.
+    fn own_name<'a>(&self, program: &'a Path) -> &'a OsStr {
+        program.as_os_str()
     }
 
     fn trigger(&self) -> &'static [u8] {

@@ -122,6 +122,7 @@ impl ShellProcess {
         put(&channels.body, &dialect.start_up(&token, directory))
             .map_err(StartShellError::Channels)?;
         let mut spawn = Spawn::new(&program, directory);
+        spawn.arg0 = dialect.own_name(&program).to_owned();
         spawn.arguments = dialect
             .arguments()
             .into_iter()

@@ -47,6 +47,20 @@ async fn directory_variables_functions_aliases_options_and_status_are_kept() {
 }
 
 #[tokio::test]
+async fn bash_goes_by_its_short_name_and_knows_where_it_is() {
+    let place = Place::new().await;
+    let told = place.run("echo $0 $BASH; no-such-program").await.content;
+    let (name, refusal) = told.split_once('\n').unwrap();
+    let (short, whole) = name.split_once(' ').unwrap();
+    assert_eq!(short, "bash");
+    assert!(
+        whole.starts_with('/') && whole.ends_with("/bash"),
+        "{whole}"
+    );
+    assert_eq!(refusal, "bash: no-such-program: command not found");
+}
+
+#[tokio::test]
 async fn the_metadata_tell_user_host_directory_python_and_the_last_background_process() {
     let place = Place::new().await;
     assert_eq!(
