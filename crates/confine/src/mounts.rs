@@ -6,6 +6,7 @@
 //! launcher nowhere else.
 
 use std::{
+    cell::RefCell,
     ffi::{CString, OsStr},
     io,
     os::{
@@ -17,8 +18,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, openat, openat2,
-        symlinkat,
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, mknodat, openat,
+        openat2, statat, symlinkat,
     },
     io::Errno,
     mount::{
@@ -59,22 +60,26 @@ impl From<OwnedFd> for Detached {
     }
 }
 
-/// The directory that becomes the root.
+/// The directory that takes the changes of an overlay.
 #[derive(Debug)]
-pub(crate) struct NewRoot(OwnedFd);
-
-/// Something that exists inside.
-#[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) kind: FileType,
-    opened: OwnedFd,
+pub(crate) enum Changes {
+    OnDisk(PathBuf),
+    InMemory(PathBuf),
 }
 
-impl Place {
-    /// Mounts over it.
-    pub(crate) fn cover(&self, mount: &Detached) -> io::Result<()> {
-        mount.attach(&self.opened)
-    }
+/// The directory that becomes the root.
+#[derive(Debug)]
+pub(crate) struct NewRoot {
+    root: OwnedFd,
+    /// The directory in which something was made last: more will be.
+    recent: RefCell<Option<(PathBuf, OwnedFd)>>,
+}
+
+/// Whether something was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Now,
+    Before,
 }
 
 /// Opens a directory as a place to mount on or to name, and for nothing else.
@@ -178,18 +183,21 @@ impl Detached {
     }
 
     /// Directories as one, under a layer that takes all changes if there is one. The layer is
-    /// thrown away with the sandbox, so it is never synced (NS-21).
-    pub(crate) fn overlay(lower: &[PathBuf], layer: Option<&Path>) -> io::Result<Self> {
+    /// thrown away with the sandbox, so it is never synced (NS-21); in memory there is nothing to
+    /// sync, and no need to make the marks that say so.
+    pub(crate) fn overlay(lower: &[PathBuf], changes: Option<&Changes>) -> io::Result<Self> {
         let context = stack(lower)?;
         fsconfig_set_flag(&context, "userxattr")?;
         let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        match layer {
-            Some(layer) => {
+        match changes {
+            Some(Changes::OnDisk(layer) | Changes::InMemory(layer)) => {
                 fsconfig_set_string(&context, "upperdir", layer.join("upper"))?;
                 fsconfig_set_string(&context, "workdir", layer.join("work"))?;
-                fsconfig_set_flag(&context, "volatile")?;
             }
             None => attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY,
+        }
+        if let Some(Changes::OnDisk(_)) = changes {
+            fsconfig_set_flag(&context, "volatile")?;
         }
         Self::finish(&context, attributes)
     }
@@ -227,6 +235,12 @@ impl Detached {
         Ok(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?.into())
     }
 
+    /// Attaches it to something that is in a directory and is no link, or is covered as a link.
+    fn attach_in(&self, directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        Ok(move_mount(&self.mount, "", directory, name, flags)?)
+    }
+
     fn attach(&self, place: &OwnedFd) -> io::Result<()> {
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
@@ -239,7 +253,7 @@ impl Detached {
 }
 
 fn file_type(of: &OwnedFd) -> io::Result<FileType> {
-    let found = rustix::fs::statat(of, "", AtFlags::EMPTY_PATH)?;
+    let found = statat(of, "", AtFlags::EMPTY_PATH)?;
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
@@ -268,99 +282,110 @@ impl NewRoot {
         // Opened here, because a place of another mount table cannot be mounted on.
         root.attach(&open_place(stage)?)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat(&root.mount, ".", flags, Mode::empty())?))
+        Ok(Self {
+            root: openat(&root.mount, ".", flags, Mode::empty())?,
+            recent: RefCell::default(),
+        })
     }
 
     /// A name for a path inside while we are still outside.
     pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
-        handle_path(&self.0).join(inside.strip_prefix("/").unwrap_or(inside))
+        handle_path(&self.root).join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
     /// A view of a directory in it, to be mounted elsewhere.
     pub(crate) fn part(&self, inside: &Path) -> io::Result<Detached> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let relative = inside.strip_prefix("/").unwrap_or(inside);
-        Ok(open_tree(&self.0, relative, flags)?.into())
+        Ok(open_tree(&self.root, relative, flags)?.into())
     }
 
     /// Mounts at a path inside, which is made when missing.
     pub(crate) fn mount(&self, inside: &Path, mount: &Detached) -> io::Result<()> {
-        if mount.is_directory()? {
-            self.make_directory(inside, 0o755)?;
-        } else {
-            self.make_file(inside)?;
-        }
-        mount.attach(&self.open(inside)?)
+        let is_directory = mount.is_directory()?;
+        self.in_parent(inside, |parent, name| {
+            let made = if is_directory {
+                make_directory(parent, name, 0o755)?
+            } else {
+                make_file(parent, name)?
+            };
+            match made {
+                Made::Now => mount.attach_in(parent, name),
+                Made::Before => mount.attach(&open_beneath(parent, Path::new(name))?),
+            }
+        })?;
+        self.forget_below(inside);
+        Ok(())
     }
 
     pub(crate) fn make_directory(&self, inside: &Path, mode: u32) -> io::Result<()> {
-        self.make_in_parent(inside, |parent, name| {
-            match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
-                Err(Errno::EXIST) => Ok(()),
-                // What others may change is kept from them by the mask that we work under.
-                Ok(()) if mode & 0o022 != 0 => {
-                    chmodat(parent, name, Mode::from_raw_mode(mode), AtFlags::empty())
-                }
-                made => made,
-            }
+        self.in_parent(inside, |parent, name| {
+            Ok(make_directory(parent, name, mode).map(drop)?)
         })
     }
 
     pub(crate) fn make_link(&self, inside: &Path, target: &Path) -> io::Result<()> {
-        self.make_in_parent(inside, |parent, name| symlinkat(target, parent, name))
+        self.in_parent(inside, |parent, name| Ok(symlinkat(target, parent, name)?))
     }
 
-    fn make_file(&self, inside: &Path) -> io::Result<()> {
-        let flags =
-            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        self.make_in_parent(inside, |parent, name| {
-            match openat(parent, name, flags, Mode::from_raw_mode(0o644)) {
-                Err(Errno::EXIST) => Ok(()),
-                made => made.map(drop),
+    /// Does something in the directory that a path is in, which is made when missing.
+    fn in_parent<T>(
+        &self,
+        inside: &Path,
+        act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let names = names(inside)?;
+        let (name, above) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+        if above.is_empty() {
+            return act(self.root.as_fd(), name);
+        }
+        let parent = inside.parent().unwrap_or(Path::new("/"));
+        let (path, opened) = match self.recent.take().filter(|(path, _)| path == parent) {
+            Some(recent) => recent,
+            None => (parent.to_owned(), self.open_or_make(parent)?),
+        };
+        let done = act(opened.as_fd(), name);
+        self.recent.replace(Some((path, opened)));
+        done
+    }
+
+    fn open_or_make(&self, directory: &Path) -> io::Result<OwnedFd> {
+        match self.open(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_directory(directory, 0o755)?;
+                self.open(directory)
+            }
+            opened => opened,
+        }
+    }
+
+    /// What is at a path now is another directory than before, and so is all that is in it.
+    fn forget_below(&self, inside: &Path) {
+        let recent = self.recent.take();
+        self.recent
+            .replace(recent.filter(|(path, _)| !path.starts_with(inside)));
+    }
+
+    fn open(&self, inside: &Path) -> io::Result<OwnedFd> {
+        open_beneath(self.root.as_fd(), inside)
+    }
+
+    /// What is at a path inside, if anything.
+    pub(crate) fn find(&self, inside: &Path) -> io::Result<Option<FileType>> {
+        self.in_parent(inside, |parent, name| {
+            match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+                Err(Errno::NOENT) => Ok(None),
+                Err(error) => Err(error.into()),
             }
         })
     }
 
-    /// Makes something in the directory that it is in, which is made when missing.
-    fn make_in_parent(
-        &self,
-        inside: &Path,
-        make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
-    ) -> io::Result<()> {
-        let names = names(inside)?;
-        let (name, above) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
-        if above.is_empty() {
-            return Ok(make(self.0.as_fd(), name)?);
-        }
-        let parent = inside.parent().unwrap_or(Path::new("/"));
-        let opened = match self.open(parent) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.make_directory(parent, 0o755)?;
-                self.open(parent)?
-            }
-            opened => opened?,
-        };
-        Ok(make(opened.as_fd(), name)?)
-    }
-
-    /// Opens a path as if this were the root already. A link anywhere on it is an error: whoever
-    /// made it may want the mount somewhere else.
-    fn open(&self, inside: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
-        Ok(openat2(&self.0, inside, flags, Mode::empty(), resolve)?)
-    }
-
-    /// What is at a path inside, if anything.
-    pub(crate) fn find(&self, inside: &Path) -> io::Result<Option<Place>> {
-        match self.open(inside) {
-            Ok(found) => Ok(Some(Place {
-                kind: file_type(&found)?,
-                opened: found,
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Mounts over something that was found; if it is a link, over the link.
+    pub(crate) fn cover_found(&self, inside: &Path, mount: &Detached) -> io::Result<()> {
+        self.in_parent(inside, |parent, name| mount.attach_in(parent, name))?;
+        self.forget_below(inside);
+        Ok(())
     }
 
     /// Covers a path inside with another view of what is there, and of what is mounted below.
@@ -372,12 +397,14 @@ impl NewRoot {
             | OpenTreeFlags::AT_RECURSIVE;
         let view = open_tree(&place, "", flags)?;
         set_mount_attributes(&view, &bound_attributes(access, Owners::AsTheyAre))?;
-        Detached::from(view).attach(&place)
+        Detached::from(view).attach(&place)?;
+        self.forget_below(inside);
+        Ok(())
     }
 
     /// Makes the file system that holds the root itself unwritable.
     pub(crate) fn seal(&self) -> io::Result<()> {
-        seal_one(&self.0)
+        seal_one(&self.root)
     }
 
     /// Makes the file system that is mounted at a path unwritable, and none below it.
@@ -387,7 +414,7 @@ impl NewRoot {
 
     /// Leaves the old root for this one, for ever.
     pub(crate) fn enter(self) -> io::Result<()> {
-        rustix::process::fchdir(&self.0)?;
+        rustix::process::fchdir(&self.root)?;
         // Both on the same place: the old root comes to lie on top and is taken off.
         rustix::process::pivot_root(".", ".")?;
         rustix::mount::unmount(".", rustix::mount::UnmountFlags::DETACH)?;
@@ -411,6 +438,39 @@ fn seal_one(mount: impl AsFd) -> io::Result<()> {
 pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
     let view = Detached::tree(path, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
     view.attach(&open_place(path)?)
+}
+
+fn make_directory(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<Made, Errno> {
+    match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
+        Err(Errno::EXIST) => return Ok(Made::Before),
+        made => made?,
+    }
+    // What others may change is kept from them by the mask that we work under.
+    if mode & 0o022 != 0 {
+        chmodat(parent, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
+    }
+    Ok(Made::Now)
+}
+
+fn make_file(parent: BorrowedFd<'_>, name: &OsStr) -> Result<Made, Errno> {
+    match mknodat(
+        parent,
+        name,
+        FileType::RegularFile,
+        Mode::from_raw_mode(0o644),
+        0,
+    ) {
+        Err(Errno::EXIST) => Ok(Made::Before),
+        made => made.map(|()| Made::Now),
+    }
+}
+
+/// Opens a path as if this directory were the root. A link anywhere on it is an error: whoever made
+/// it may want the mount somewhere else.
+fn open_beneath(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+    Ok(openat2(directory, path, flags, Mode::empty(), resolve)?)
 }
 
 /// The names of an absolute path without `.` or `..`.

@@ -80,21 +80,21 @@ struct Masks {
 impl Masks {
     /// Covers what is at a path of the new root, if anything.
     fn cover(&mut self, root: &NewRoot, store: &Store, path: &Path) -> io::Result<()> {
-        let Some(place) = root.find(path)? else {
+        let Some(kind) = root.find(path)? else {
             return Ok(());
         };
-        let first = match place.kind {
+        let first = match kind {
             FileType::Directory => &mut self.directory,
             _ => &mut self.file,
         };
         if let Some(first) = first {
-            return place.cover(&first.copy()?);
+            return root.cover_found(path, &first.copy()?);
         }
-        let made = match place.kind {
+        let made = match kind {
             FileType::Directory => store.make_empty()?,
             _ => Detached::device(Path::new("/dev/null"))?,
         };
-        place.cover(first.insert(made))
+        root.cover_found(path, first.insert(made))
     }
 }
 

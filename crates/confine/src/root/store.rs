@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    mounts::{Detached, NewRoot},
+    mounts::{Changes, Detached, NewRoot},
     policy::{Layer, MemoryCap, Overlay, OwnFile},
 };
 
@@ -62,17 +62,19 @@ impl Store {
         if prepared.is_empty() {
             lower.extend(overlay.lower.iter().map(|lower| lower.path.clone()));
         }
-        let layer = match &overlay.layer {
+        let changes = match &overlay.layer {
             None => None,
-            Some(Layer::Memory) => Some(self.make_layer(&overlay.own)?),
+            Some(Layer::Memory) => Some(Changes::InMemory(self.make_layer(&overlay.own)?)),
             Some(Layer::Directory(_)) if !overlay.own.is_empty() => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            Some(Layer::Directory(path)) if prepared.is_empty() => Some(path.clone()),
+            Some(Layer::Directory(path)) if prepared.is_empty() => {
+                Some(Changes::OnDisk(path.clone()))
+            }
             // Prepared behind what is below.
-            Some(Layer::Directory(_)) => lower.pop(),
+            Some(Layer::Directory(_)) => lower.pop().map(Changes::OnDisk),
         };
-        Detached::overlay(&lower, layer.as_deref())
+        Detached::overlay(&lower, changes.as_ref())
     }
 
     fn make_directory(&self, mode: u32) -> io::Result<PathBuf> {
