@@ -149,17 +149,17 @@ impl EnforcementReport {
             source,
         })?;
         let process = ProcessDirectory::open(proc.as_fd(), program)?;
-        let own = ProcessDirectory::open_self(proc.as_fd())?.namespaces()?;
+        let own = ProcessDirectory::own_namespaces(proc.as_fd())?;
         let facts = process.facts()?;
         let policy = evidence.policy;
         require_status(&facts.status)?;
         require_map("users", &facts.users, users(policy.identity))?;
         require_map("groups", &facts.groups, groups(policy.identity))?;
-        require_namespaces(&facts.namespaces, &own, &policy.network)?;
+        require_namespaces(&facts.namespaces, own, &policy.network)?;
         let limits = process.limits()?;
         require_no_cores(&limits)?;
         Ok(Self {
-            namespaces: namespaces(&facts.namespaces, &own),
+            namespaces: namespaces(&facts.namespaces, own),
             users: ranges(&facts.users),
             groups: ranges(&facts.groups),
             mounts: check_mounts(&process, policy)?,

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{self, Read as _},
     os::fd::{AsFd, OwnedFd},
+    sync::OnceLock,
 };
 
 use rustix::{
@@ -71,6 +72,17 @@ impl ProcessDirectory {
             pid: own.as_raw_nonzero().get(),
             source: error.into(),
         })
+    }
+
+    /// Where the calling process is. Asked for once: a program that moves to another namespace moves
+    /// there for good, and before it asks.
+    pub(crate) fn own_namespaces(proc: impl AsFd) -> Result<&'static Namespaces, ReadBackError> {
+        static OWN: OnceLock<Namespaces> = OnceLock::new();
+        if let Some(own) = OWN.get() {
+            return Ok(own);
+        }
+        let own = Self::open_self(proc)?.namespaces()?;
+        Ok(OWN.get_or_init(|| own))
     }
 
     /// Reads everything.
