@@ -13,7 +13,7 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::sys;
+use crate::{processes::read_at_once, sys};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ struct Stat {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_at_once(&format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so count fields behind the last one:
     // state, parent, group, session.
     let (_, fields) = stat.rsplit_once(')')?;

@@ -3,7 +3,8 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _},
     os::fd::OwnedFd,
     time::{Duration, Instant},
 };
@@ -50,7 +51,7 @@ impl Process {
     /// # Errors
     /// There is none that we may see.
     pub fn read(pid: i32) -> io::Result<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let stat = read_at_once(&format!("/proc/{pid}/stat"))?;
         Self::parse(pid, &stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -89,10 +90,19 @@ impl Process {
     }
 }
 
+/// The text of a file of `/proc`. Such files do not tell their size, and whoever begins with little
+/// room asks for some bytes at a time.
+pub(crate) fn read_at_once(path: &str) -> io::Result<String> {
+    const COMMON_BYTES: usize = 1024;
+    let mut text = String::with_capacity(COMMON_BYTES);
+    File::open(path)?.take(u64::MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The children that the first thread of a process has started, in that order; none where the
 /// kernel does not tell. Takes no look at other processes, however many there are.
 pub fn children(parent: i32) -> Vec<i32> {
-    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = read_at_once(&format!("/proc/{parent}/task/{parent}/children"));
     let list = list.unwrap_or_default();
     list.split_ascii_whitespace()
         .filter_map(|pid| pid.parse().ok())
