@@ -24,9 +24,13 @@ struct CpuReading {
 }
 
 impl Meter {
+    /// For a process that has only just begun, and used nothing worth to be read.
     pub(super) fn start() -> Self {
         Self {
-            previous: Mutex::new(CpuReading::take()),
+            previous: Mutex::new(CpuReading {
+                taken: Instant::now(),
+                ticks: 0,
+            }),
         }
     }
 
