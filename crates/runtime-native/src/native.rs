@@ -74,6 +74,7 @@ fn canonical(path: &Path) -> PathBuf {
 /// fails there again, where somebody is told.
 pub(crate) fn find_out_for_all() {
     groups::look_ahead();
+    view::look_ahead();
     zareba_confine::look_ahead();
     // To ask a virtual processor what it can do takes as long as a dozen system calls.
     #[cfg(target_arch = "x86_64")]

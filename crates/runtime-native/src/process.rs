@@ -4,7 +4,7 @@
 //! descriptor does, and so does a number together with the start time and the boot it was taken
 //! in, which is what can be written down.
 
-use std::{fs, io, os::fd::AsFd as _, time::Duration};
+use std::{fs, io, os::fd::AsFd as _, sync::OnceLock, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -148,13 +148,21 @@ fn readable_within(descriptor: &pipe::Receiver, patience: Duration) -> bool {
 }
 
 fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
-    let start_time = Process::read(pid)?.id.start_time;
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(ProcessIdentity {
         pid,
-        start_time,
-        boot: boot.trim().to_owned(),
+        start_time: Process::read(pid)?.id.start_time,
+        boot: this_boot()?.to_owned(),
     })
+}
+
+/// It changes when this program has ended, too.
+fn this_boot() -> io::Result<&'static str> {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    if let Some(boot) = BOOT.get() {
+        return Ok(boot);
+    }
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(BOOT.get_or_init(|| boot.trim().to_owned()))
 }
 
 #[cfg(test)]

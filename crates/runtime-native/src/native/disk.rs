@@ -18,10 +18,12 @@ mod walk;
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::FileExt as _,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+
+use zareba_confine::{Entry, EntryKind, Layer, Overlay, Root};
 
 pub(super) use walk::Held;
 use walk::{Identity, Progress, Walk, identify};
@@ -54,7 +56,7 @@ const MEASURE_MAX: Duration = Duration::from_secs(2);
 /// sandbox writes, the layers are looked through after so many glances at it.
 const GLANCES_MAX: u32 = 16;
 
-/// The file that tells how often the limit was passed.
+/// The file that tells how often the limit was passed; empty before the first time.
 pub(super) const COUNTER: &str = "disk-limit";
 
 /// What the layers may hold.
@@ -71,6 +73,67 @@ pub struct DiskLimit {
 struct Free {
     bytes: u64,
     inodes: u64,
+}
+
+/// What takes the changes of one sandbox, as it was made for it.
+#[derive(Debug)]
+pub(super) struct Layers {
+    /// What all of them are in.
+    directory: PathBuf,
+    /// Those of overlays, with a directory for changes and one to work in.
+    overlays: Vec<PathBuf>,
+    /// How many others are bound to where they are seen.
+    bound: usize,
+}
+
+impl Layers {
+    /// Those of a root and what is in it that are in this directory.
+    pub(super) fn of(root: &Root, entries: &[Entry], directory: PathBuf) -> Self {
+        let root = match root {
+            Root::Overlay(overlay) => Some(overlay),
+            Root::Memory => None,
+        };
+        let mut layers = Self {
+            directory,
+            overlays: root.and_then(layer_on_disk).cloned().into_iter().collect(),
+            bound: 0,
+        };
+        for entry in entries {
+            match &entry.kind {
+                EntryKind::Overlay(overlay) => {
+                    layers.overlays.extend(layer_on_disk(overlay).cloned());
+                }
+                EntryKind::Bind { source, .. } if source.starts_with(&layers.directory) => {
+                    layers.bound += 1;
+                }
+                _ => {}
+            }
+        }
+        layers
+    }
+
+    /// What they hold when they are new. To walk through them would take longer than to make them.
+    fn held_at_first(&self) -> Held {
+        /// The layer, what is in it, and what the kernel makes to work in: a directory, and marks in
+        /// two more and a file that the layer need not outlive the machine.
+        const DIRECTORIES_PER_OVERLAY: usize = 6;
+        const FILES_PER_OVERLAY: usize = 1;
+        let directories = self.overlays.len() * DIRECTORIES_PER_OVERLAY + self.bound;
+        let files = self.overlays.len() * FILES_PER_OVERLAY;
+        let one = fs::metadata(&self.directory).map_or(0, |found| found.blocks() * 512);
+        Held {
+            bytes: one.saturating_mul(directories as u64),
+            inodes: (directories + files) as u64,
+            unseen: 0,
+        }
+    }
+}
+
+fn layer_on_disk(overlay: &Overlay) -> Option<&PathBuf> {
+    match &overlay.layer {
+        Some(Layer::Directory(path)) => Some(path),
+        Some(Layer::Memory) | None => None,
+    }
 }
 
 /// Watches the layers of one sandbox.
@@ -121,18 +184,17 @@ impl std::fmt::Debug for Activity {
 }
 
 impl DiskWatch {
-    /// Begins to watch what is below `layers`, and tells of it in `directory`. To be called when
-    /// the layers are there and nobody writes to them.
-    pub(super) fn begin(directory: &Path, layers: PathBuf, limit: DiskLimit) -> io::Result<Self> {
+    /// Begins to watch layers that are there, and tells of it in `directory`. To be called while
+    /// nobody writes to them.
+    pub(super) fn begin(directory: &Path, layers: &Layers, limit: DiskLimit) -> io::Result<Self> {
         let counter = File::create_new(directory.join(COUNTER))?;
-        counter.write_all_at(b"0", 0)?;
-        let closed = work_directories(&layers)?;
-        let mut walk = Walk::begin(&layers, closed.clone());
-        walk.proceed(None);
-        let free = free(&layers);
+        let closed = layers.overlays.iter();
+        let closed = closed.filter_map(|overlay| identify(&overlay.join("work")));
+        let closed = closed.collect();
+        let free = free(&layers.directory);
         let mut watch = Self {
-            base: walk.held(),
-            layers,
+            base: layers.held_at_first(),
+            layers: layers.directory.clone(),
             limit,
             counter,
             exceeded: 0,
@@ -260,18 +322,6 @@ impl DiskWatch {
             .counter
             .write_all_at(self.exceeded.to_string().as_bytes(), 0);
     }
-}
-
-/// The directories of overlays for what is under way (`LAYER/work` beside `LAYER/upper`).
-fn work_directories(layers: &Path) -> io::Result<Vec<Identity>> {
-    let mut found = Vec::new();
-    for layer in fs::read_dir(layers)? {
-        let layer = layer?.path();
-        if identify(&layer.join("upper")).is_some() {
-            found.extend(identify(&layer.join("work")));
-        }
-    }
-    Ok(found)
 }
 
 /// What the file system below `path` still has; `None` when it does not say.

@@ -2,6 +2,8 @@
 
 use std::{cell::Cell, rc::Rc};
 
+use zareba_confine::{Access, Ownership};
+
 use super::*;
 
 const LIMIT: DiskLimit = DiskLimit {
@@ -10,9 +12,13 @@ const LIMIT: DiskLimit = DiskLimit {
 };
 
 fn watch(place: &Path) -> DiskWatch {
-    let layers = place.join("layer");
-    fs::create_dir(&layers).unwrap();
-    DiskWatch::begin(place, layers, LIMIT).unwrap()
+    let layers = Layers {
+        directory: place.join("layer"),
+        overlays: Vec::new(),
+        bound: 0,
+    };
+    fs::create_dir(&layers.directory).unwrap();
+    DiskWatch::begin(place, &layers, LIMIT).unwrap()
 }
 
 /// A look now, whatever the file system as a whole does.
@@ -60,7 +66,7 @@ fn the_counter_tells_how_often() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
     let told = || fs::read_to_string(place.path().join(COUNTER)).unwrap();
-    assert_eq!(told(), "0");
+    assert_eq!(told(), "");
     for _ in 0..11 {
         watch.note();
     }
@@ -185,14 +191,42 @@ fn a_walk_that_takes_long_is_continued_also_when_nothing_is_written_ns_16() {
 }
 
 #[test]
-fn the_directories_that_overlays_work_in_are_known_ns_16() {
+fn what_new_layers_hold_is_known_without_a_look_ns_16() {
     let place = tempfile::tempdir().unwrap();
-    for name in ["overlay/upper", "overlay/work", "own/work", "file"] {
-        fs::create_dir_all(place.path().join(name)).unwrap();
+    let directory = place.path().join("layer");
+    let overlay = directory.join("usr");
+    let overlaid = |layer| {
+        EntryKind::Overlay(Overlay {
+            lower: Vec::new(),
+            layer: Some(layer),
+            own: Vec::new(),
+        })
+    };
+    let bound = |source| EntryKind::Bind {
+        source,
+        access: Access::ReadWrite,
+        owner: Ownership::AsItIs,
+    };
+    let kinds = [
+        overlaid(Layer::Directory(overlay.clone())),
+        overlaid(Layer::Memory),
+        bound(directory.join("state")),
+        bound("/elsewhere".into()),
+    ];
+    let entries = kinds.map(|kind| Entry {
+        inside: "/inside".into(),
+        kind,
+    });
+    let layers = Layers::of(&Root::Memory, &entries, directory);
+    assert_eq!(layers.overlays, [overlay]);
+    // As the kernel leaves them.
+    for path in ["usr/upper", "usr/work/work/incompat/volatile", "state"] {
+        fs::create_dir_all(place.path().join("layer").join(path)).unwrap();
     }
-    let expected = identify(&place.path().join("overlay/work"));
-    assert_eq!(
-        work_directories(place.path()).unwrap(),
-        Vec::from_iter(expected)
-    );
+    let dirty = "layer/usr/work/work/incompat/volatile/dirty";
+    fs::write(place.path().join(dirty), "").unwrap();
+    assert_eq!(layers.held_at_first(), measure(&place.path().join("layer")));
+    let watch = DiskWatch::begin(place.path(), &layers, LIMIT).unwrap();
+    let work = identify(&place.path().join("layer/usr/work"));
+    assert_eq!(watch.closed, Vec::from_iter(work));
 }

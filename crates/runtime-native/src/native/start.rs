@@ -127,7 +127,7 @@ impl Restriction<'_> {
         drop_all_capabilities()
             .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
         // Enforced in full at the ABI of this kernel, or this is an error.
-        let report = Ruleset::prepare(&paths(self.paths, Path::exists))
+        let report = Ruleset::prepare(&paths(self.paths, is_directory))
             .and_then(Ruleset::enforce)
             .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
         self.told
@@ -194,6 +194,11 @@ const WITH_PROGRAMS: [&str; 12] = [
     WORKSPACE, HOME, "/tmp", "/var", "/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
     "/libx32",
 ];
+
+/// A link leads to another of them, and what may be done there is said there.
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
 
 /// What may be opened inside of what is there, beyond what the mounts say already.
 fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {

@@ -32,7 +32,7 @@ use crate::RunCommand;
 use super::{
     Reachable,
     described::Description,
-    disk::{DiskLimit, DiskWatch},
+    disk::{DiskLimit, DiskWatch, Layers},
     doorman::Doorman,
     groups::{self, Groups},
     lot,
@@ -261,9 +261,10 @@ fn run(
         policy,
         groups,
         meanwhile: &|| {
-            let layers = supervision.directory.join("layer");
+            let directory = &supervision.directory;
+            let layers = Layers::of(&policy.root, &policy.entries, directory.join("layer"));
             let limit = supervision.limits.disk;
-            let _ = disk.set(DiskWatch::begin(&supervision.directory, layers, limit));
+            let _ = disk.set(DiskWatch::begin(directory, &layers, limit));
         },
     }
     .start()?;

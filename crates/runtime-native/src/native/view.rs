@@ -102,6 +102,11 @@ pub(crate) struct Seen {
     pub(crate) lease: Option<File>,
 }
 
+/// Looks at this machine ahead of those who are copies of this process.
+pub(super) fn look_ahead() {
+    machine::look_ahead();
+}
+
 /// Makes the directories and files of a sandbox outside, and says what is where inside.
 pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
     let places = places::Places::make(request.directory, request.identity)?;

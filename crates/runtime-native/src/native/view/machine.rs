@@ -4,13 +4,15 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use zareba_confine::{Entry, EntryKind, Layer, Lower, Overlay, OwnFile, Ownership, Root};
 
 use super::{
-    Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike, places::Places,
-    skeleton,
+    Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike,
+    places::Places,
+    skeleton::{self, Fact},
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -27,21 +29,38 @@ const SYSTEM: [&str; 10] = [
     "/opt",
 ];
 
+/// The directories that these are in. Whatever is added there, removed or replaced changes them.
+const AROUND: [&str; 3] = ["/", "/usr", "/usr/local"];
+
 /// Those whose changes are kept in memory: there are few, and a start that makes no directories
 /// for them on the disk is faster.
 const IN_MEMORY: [&str; 2] = ["/etc", "/opt"];
 
+/// What was found before this process was copied, if it is a copy.
+static FOUND_BEFORE: OnceLock<Finding> = OnceLock::new();
+
+/// Looks at the machine ahead of those who are copies of this process.
+pub(super) fn look_ahead() {
+    if let Ok(finding) = Finding::now() {
+        let _ = FOUND_BEFORE.set(finding);
+    }
+}
+
 /// Everything of this machine that exists inside.
 pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> io::Result<Seen> {
-    let mut found = Vec::new();
-    for path in SYSTEM {
-        found.extend(Found::at(path)?);
-    }
-    let directories: Vec<&str> = found.iter().filter_map(Found::directory).collect();
+    let found_now;
+    let finding = match FOUND_BEFORE.get().filter(|finding| finding.still_holds()) {
+        Some(finding) => finding,
+        None => {
+            found_now = Finding::now()?;
+            &found_now
+        }
+    };
     let store = places.shared("skeleton")?;
-    let skeleton = skeleton::lease(&store, &directories, request.identity)?;
+    let tops = finding.directories();
+    let skeleton = skeleton::lease(&store, &tops, &finding.facts, request.identity)?;
     let mut entries = Vec::new();
-    for found in found {
+    for found in &finding.found {
         entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
     }
     entries.push(memory("/var", 0o755));
@@ -53,7 +72,46 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
     })
 }
 
+/// The system directories, and what they were like then.
+#[derive(Debug)]
+struct Finding {
+    found: Vec<Found>,
+    facts: Vec<Fact>,
+    /// Where system directories would come and go.
+    around: Vec<Fact>,
+}
+
+impl Finding {
+    fn now() -> io::Result<Self> {
+        // First of all: what changes meanwhile is noticed the next time.
+        let around = AROUND
+            .iter()
+            .filter_map(|path| Fact::of(Path::new(path)).ok())
+            .collect();
+        let mut finding = Self {
+            found: Vec::new(),
+            facts: Vec::new(),
+            around,
+        };
+        for path in SYSTEM {
+            finding.found.extend(Found::at(path)?);
+        }
+        finding.facts = skeleton::facts(&finding.directories())?;
+        Ok(finding)
+    }
+
+    fn directories(&self) -> Vec<&'static str> {
+        self.found.iter().filter_map(Found::directory).collect()
+    }
+
+    fn still_holds(&self) -> bool {
+        let mut facts = self.around.iter().chain(&self.facts);
+        facts.all(Fact::still_holds)
+    }
+}
+
 /// What is at the place of a system directory.
+#[derive(Debug)]
 enum Found {
     Directory(&'static str),
     /// As on a system whose programs are all below `/usr`.
@@ -90,15 +148,18 @@ impl Found {
 
     /// The directory itself lies below a skeleton, and that below what only this sandbox has.
     fn entry(
-        self,
+        &self,
         places: &Places,
         skeleton: &Path,
         mode: SystemMode,
         resolver: Resolver<'_>,
     ) -> io::Result<Entry> {
         let path = match self {
-            Self::Link(path, target) => return Ok(entry(path, EntryKind::Link { target })),
-            Self::Directory(path) => path,
+            Self::Link(path, target) => {
+                let target = target.clone();
+                return Ok(entry(path, EntryKind::Link { target }));
+            }
+            Self::Directory(path) => *path,
         };
         let name = skeleton::name_of(path);
         let shape = skeleton.join(&name);

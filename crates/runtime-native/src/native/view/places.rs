@@ -2,10 +2,11 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{PermissionsExt as _, chown},
+    os::unix::fs::chown,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::Mode;
 use zareba_confine::{Access, EntryKind, Identity, Lower, Ownership};
 
 /// Everything in them belongs to the sandbox's user, who must reach it, and nothing else of ours.
@@ -16,8 +17,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Makes them in a directory that is there and is ours.
+    /// Makes them in a directory that is there and is ours. From now on this process lets everyone
+    /// read what it makes, whatever mask it was started with: what is inside must be readable there.
     pub(super) fn make(directory: &Path, identity: Identity) -> io::Result<Self> {
+        rustix::process::umask(Mode::WGRP | Mode::WOTH);
         let places = Self {
             directory: directory.to_owned(),
             identity,
@@ -75,26 +78,23 @@ impl Places {
     /// Makes a directory, if it is not there.
     pub(super) fn make_directory(&self, path: &Path) -> io::Result<()> {
         match fs::create_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-            made => made?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.and_then(|()| self.give(path)),
         }
-        self.give(path, 0o755)
     }
 
     /// Makes a file.
     pub(super) fn make_file(&self, path: &Path, text: &str) -> io::Result<()> {
         fs::write(path, text)?;
-        self.give(path, 0o644)
+        self.give(path)
     }
 
-    /// Whatever mask we were started with, what is inside must be readable there.
-    fn give(&self, path: &Path, mode: u32) -> io::Result<()> {
+    fn give(&self, path: &Path) -> io::Result<()> {
         let Identity {
             uid_outside,
             gid_outside,
             ..
         } = self.identity;
-        chown(path, Some(uid_outside), Some(gid_outside))?;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        chown(path, Some(uid_outside), Some(gid_outside))
     }
 }

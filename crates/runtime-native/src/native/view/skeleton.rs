@@ -87,9 +87,37 @@ pub(super) fn name_of(top: &str) -> String {
     top.trim_start_matches('/').replace('/', "-")
 }
 
-/// The skeleton of these directories as they are, from a directory that holds skeletons.
-pub(super) fn lease(store: &Path, tops: &[&str], identity: Identity) -> io::Result<Skeleton> {
-    let key = key(tops, identity)?;
+/// What was known of a directory at some time: which it is, and when something about it changed.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+pub(super) struct Fact {
+    path: PathBuf,
+    identity: (u64, u64),
+    changed: (i64, i64),
+}
+
+impl Fact {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            identity: (found.dev(), found.ino()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+
+    pub(super) fn still_holds(&self) -> bool {
+        Self::of(&self.path).is_ok_and(|now| now == *self)
+    }
+}
+
+/// The skeleton of directories of which these are the facts, from a directory that holds skeletons.
+pub(super) fn lease(
+    store: &Path,
+    tops: &[&str],
+    facts: &[Fact],
+    identity: Identity,
+) -> io::Result<Skeleton> {
+    let key = key(facts, identity);
     for _ in 0..ATTEMPTS_MAX {
         if let Some(skeleton) = hold(store, &key)? {
             return Ok(skeleton);
@@ -198,10 +226,9 @@ fn remove_unused(store: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the watched directories are like: which they are, and when something about them changed.
-fn key(tops: &[&str], identity: Identity) -> io::Result<String> {
-    let mut hasher = DefaultHasher::new();
-    (GENERATION, identity.uid_inside, identity.gid_inside).hash(&mut hasher);
+/// What the watched directories are like.
+pub(super) fn facts(tops: &[&str]) -> io::Result<Vec<Fact>> {
+    let mut facts = Vec::new();
     for top in tops {
         let mut watched = BTreeSet::from([PathBuf::from(top)]);
         for mirror in mirrors_of(top) {
@@ -213,13 +240,17 @@ fn key(tops: &[&str], identity: Identity) -> io::Result<String> {
             );
         }
         for path in watched {
-            let found = fs::symlink_metadata(&path)?;
-            path.hash(&mut hasher);
-            let facts = (found.dev(), found.ino(), found.ctime(), found.ctime_nsec());
-            facts.hash(&mut hasher);
+            facts.push(Fact::of(&path)?);
         }
     }
-    Ok(format!("{:016x}", hasher.finish()))
+    Ok(facts)
+}
+
+fn key(facts: &[Fact], identity: Identity) -> String {
+    let mut hasher = DefaultHasher::new();
+    (GENERATION, identity.uid_inside, identity.gid_inside).hash(&mut hasher);
+    facts.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 /// All directories that are mirrored of one, each after those it is in.

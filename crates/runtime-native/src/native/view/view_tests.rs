@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink},
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink},
 };
 
 use tempfile::TempDir;
@@ -154,21 +154,49 @@ fn every_sandbox_is_a_machine_of_its_own_ns_4() {
 fn a_skeleton_is_shared_and_removed_when_nobody_stands_on_an_old_one() {
     let state = State::new();
     let store = state.sandbox.join("../../skeleton");
-    let one = skeleton::lease(&store, &["/usr"], state.identity).unwrap();
-    let same = skeleton::lease(&store, &["/usr"], state.identity).unwrap();
+    let one = lease(&store, &["/usr"], state.identity).unwrap();
+    let same = lease(&store, &["/usr"], state.identity).unwrap();
     assert_eq!(one.path, same.path);
-    let other = skeleton::lease(&store, &["/etc"], state.identity).unwrap();
+    let other = lease(&store, &["/etc"], state.identity).unwrap();
     assert_ne!(one.path, other.path);
     assert_eq!(state.skeletons().len(), 2);
     let kept = name_of(&other.path);
     drop((one, same));
     // A killed maker leaves something, too.
     fs::create_dir(store.join("unfinished")).unwrap();
-    let third = skeleton::lease(&store, &["/usr", "/etc"], state.identity).unwrap();
+    let third = lease(&store, &["/usr", "/etc"], state.identity).unwrap();
     assert_eq!(
         state.skeletons(),
         BTreeSet::from([kept, name_of(&third.path)])
     );
+}
+
+fn lease(store: &Path, tops: &[&str], identity: Identity) -> io::Result<skeleton::Skeleton> {
+    skeleton::lease(store, tops, &skeleton::facts(tops)?, identity)
+}
+
+#[test]
+fn a_fact_holds_until_something_about_its_directory_changes() {
+    let place = TempDir::new().unwrap();
+    let directory = place.path().join("directory");
+    type Change = fn(&Path);
+    let changes: [Change; 5] = [
+        |directory| fs::create_dir(directory.join("added")).unwrap(),
+        |directory| fs::remove_dir(directory.join("added")).unwrap(),
+        |directory| fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap(),
+        |directory| {
+            fs::rename(directory, directory.with_extension("old")).unwrap();
+            fs::create_dir(directory).unwrap();
+        },
+        |directory| fs::remove_dir(directory).unwrap(),
+    ];
+    fs::create_dir(&directory).unwrap();
+    for (number, change) in changes.into_iter().enumerate() {
+        let fact = skeleton::Fact::of(&directory).unwrap();
+        assert!(fact.still_holds());
+        change(&directory);
+        assert!(!fact.still_holds(), "{number}");
+    }
 }
 
 fn name_of(path: &Path) -> String {
@@ -180,11 +208,7 @@ fn many_who_need_a_skeleton_at_once_get_the_same() {
     let state = State::new();
     let store = state.sandbox.join("../../skeleton");
     let paths: BTreeSet<PathBuf> = std::thread::scope(|scope| {
-        let lease = || {
-            skeleton::lease(&store, &["/usr"], state.identity)
-                .unwrap()
-                .path
-        };
+        let lease = || lease(&store, &["/usr"], state.identity).unwrap().path;
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(lease)).collect();
         threads
             .into_iter()
