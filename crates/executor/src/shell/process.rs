@@ -363,11 +363,12 @@ fn write_later(pipe: OwnedFd, line: String) -> io::Result<()> {
 
 /// Makes `content` what the shell reads from its start. The position is shared with the shell.
 fn put(body: &OwnedFd, content: &[u8]) -> io::Result<()> {
-    rustix::fs::ftruncate(body, 0)?;
     let mut written = 0;
     while written < content.len() {
         written += rustix::io::pwrite(body, &content[written..], written as u64)?;
     }
+    // At last: emptied first, it would give its memory back and ask for it again.
+    rustix::fs::ftruncate(body, content.len() as u64)?;
     rustix::fs::seek(body, SeekFrom::Start(0))?;
     Ok(())
 }
