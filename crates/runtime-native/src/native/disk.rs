@@ -56,7 +56,7 @@ const MEASURE_MAX: Duration = Duration::from_secs(2);
 /// sandbox writes, the layers are looked through after so many glances at it.
 const GLANCES_MAX: u32 = 16;
 
-/// The file that tells how often the limit was passed; empty before the first time.
+/// The file that tells how often the limit was passed.
 pub(super) const COUNTER: &str = "disk-limit";
 
 /// What the layers may hold.
@@ -188,6 +188,8 @@ impl DiskWatch {
     /// nobody writes to them.
     pub(super) fn begin(directory: &Path, layers: &Layers, limit: DiskLimit) -> io::Result<Self> {
         let counter = File::create_new(directory.join(COUNTER))?;
+        // When there is something to tell, the disk may have no room for it.
+        counter.write_all_at(b"0", 0)?;
         let closed = layers.overlays.iter();
         let closed = closed.filter_map(|overlay| identify(&overlay.join("work")));
         let closed = closed.collect();

@@ -66,7 +66,7 @@ fn the_counter_tells_how_often() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
     let told = || fs::read_to_string(place.path().join(COUNTER)).unwrap();
-    assert_eq!(told(), "");
+    assert_eq!(told(), "0");
     for _ in 0..11 {
         watch.note();
     }
