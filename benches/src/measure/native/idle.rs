@@ -21,8 +21,11 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// How many are compared at either end.
-const FEW: usize = 10;
+/// How many are compared at either end: so many that one slow moment of the machine does not decide.
+const FEW: usize = 50;
+/// How many come before them: the first ones find nothing in memory that all others do, and nobody
+/// who has prepared something for them.
+const BEFORE: usize = 5;
 /// Memory that is left to the machine.
 const SPARE_MEBIBYTES: f64 = 1024.0;
 /// Time after which those that are there must do.
@@ -31,12 +34,14 @@ const BUDGET: Duration = Duration::from_secs(90);
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let wanted = match setting.effort {
         Effort::Full => 1000,
-        Effort::Quick => 50,
+        Effort::Quick => FEW,
     };
     allow_many_open_files()?;
     let sandboxes = Sandboxes::behind_walls(&setting.program, 0)?;
-    // The first one ever finds nothing in memory that the others do.
-    sandboxes.close(&*sandboxes.create_and_ask()?)?;
+    for _ in 0..BEFORE {
+        sandboxes.close(&*sandboxes.create_and_ask()?)?;
+    }
+    become_idle();
     let before = proc::memory_available()?;
     let mut crowd = Crowd::default();
     let end = crowd.gather(&sandboxes, wanted);
