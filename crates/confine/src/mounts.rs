@@ -71,7 +71,7 @@ pub(crate) enum Changes {
 #[derive(Debug)]
 pub(crate) struct NewRoot {
     root: OwnedFd,
-    /// The directory in which something was made last: more will be.
+    /// The directory in which something was done last: more will be.
     recent: RefCell<Option<(PathBuf, OwnedFd)>>,
 }
 
@@ -303,7 +303,7 @@ impl NewRoot {
     /// Mounts at a path inside, which is made when missing.
     pub(crate) fn mount(&self, inside: &Path, mount: &Detached) -> io::Result<()> {
         let is_directory = mount.is_directory()?;
-        self.in_parent(inside, |parent, name| {
+        self.in_made_parent(inside, |parent, name| {
             let made = if is_directory {
                 make_directory(parent, name, 0o755)?
             } else {
@@ -319,19 +319,37 @@ impl NewRoot {
     }
 
     pub(crate) fn make_directory(&self, inside: &Path, mode: u32) -> io::Result<()> {
-        self.in_parent(inside, |parent, name| {
+        self.in_made_parent(inside, |parent, name| {
             Ok(make_directory(parent, name, mode).map(drop)?)
         })
     }
 
     pub(crate) fn make_link(&self, inside: &Path, target: &Path) -> io::Result<()> {
-        self.in_parent(inside, |parent, name| Ok(symlinkat(target, parent, name)?))
+        self.in_made_parent(inside, |parent, name| Ok(symlinkat(target, parent, name)?))
     }
 
     /// Does something in the directory that a path is in, which is made when missing.
+    fn in_made_parent<T>(
+        &self,
+        inside: &Path,
+        act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.in_opened_parent(inside, Self::open_or_make, act)
+    }
+
+    /// The same in one that is there.
     fn in_parent<T>(
         &self,
         inside: &Path,
+        act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.in_opened_parent(inside, Self::open, act)
+    }
+
+    fn in_opened_parent<T>(
+        &self,
+        inside: &Path,
+        open: fn(&Self, &Path) -> io::Result<OwnedFd>,
         act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> io::Result<T>,
     ) -> io::Result<T> {
         let names = names(inside)?;
@@ -342,7 +360,7 @@ impl NewRoot {
         let parent = inside.parent().unwrap_or(Path::new("/"));
         let (path, opened) = match self.recent.take().filter(|(path, _)| path == parent) {
             Some(recent) => recent,
-            None => (parent.to_owned(), self.open_or_make(parent)?),
+            None => (parent.to_owned(), open(self, parent)?),
         };
         let done = act(opened.as_fd(), name);
         self.recent.replace(Some((path, opened)));

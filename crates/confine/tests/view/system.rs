@@ -36,6 +36,10 @@ pub(crate) fn cases() -> Vec<Case> {
             run: places_in_memory_share_a_cap_and_nothing_else_ns_5,
         },
         Case {
+            name: "what_is_put_into_a_place_comes_to_lie_on_top_of_its_mount",
+            run: what_is_put_into_a_place_comes_to_lie_on_top_of_its_mount,
+        },
+        Case {
             name: "a_program_that_cannot_be_run_is_told_of_and_leaves_nothing",
             run: a_program_that_cannot_be_run_is_told_of_and_leaves_nothing,
         },
@@ -184,6 +188,20 @@ fn places_in_memory_share_a_cap_and_nothing_else_ns_5() {
         run(&policy, script),
         "700\n1777\n1777\n/tmp:\n\n/two:\n/two/../one/file\napart\nfull\n0\none\nmore"
     );
+}
+
+fn what_is_put_into_a_place_comes_to_lie_on_top_of_its_mount() {
+    let ground = Ground::new(1000);
+    let entry = |inside: &str, kind| Entry {
+        inside: inside.into(),
+        kind,
+    };
+    let policy = ground.policy(vec![
+        entry("/place/below", EntryKind::Directory),
+        entry("/place", EntryKind::Memory { mode: 0o755 }),
+        entry("/place/above", EntryKind::Directory),
+    ]);
+    assert_eq!(run(&policy, "ls /place"), "above");
 }
 
 fn a_program_that_cannot_be_run_is_told_of_and_leaves_nothing() {
