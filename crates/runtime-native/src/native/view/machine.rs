@@ -29,8 +29,9 @@ const SYSTEM: [&str; 10] = [
     "/opt",
 ];
 
-/// The directories that these are in. Whatever is added there, removed or replaced changes them.
-const AROUND: [&str; 3] = ["/", "/usr", "/usr/local"];
+/// Where such a directory, or one in it that counts by itself, is added, removed or replaced. `/usr`
+/// is looked at anyway.
+const AROUND: [&str; 2] = ["/", "/usr/local"];
 
 /// Those whose changes are kept in memory: there are few, and a start that makes no directories
 /// for them on the disk is faster.
@@ -77,7 +78,6 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
 struct Finding {
     found: Vec<Found>,
     facts: Vec<Fact>,
-    /// Where system directories would come and go.
     around: Vec<Fact>,
 }
 
@@ -191,5 +191,29 @@ impl Found {
             path,
             EntryKind::Overlay(Overlay { lower, layer, own }),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_holds_as_long_as_each_of_its_facts() {
+        let place = tempfile::tempdir().unwrap();
+        for changed in ["facts", "around"] {
+            let mut finding = Finding::now().unwrap();
+            assert!(finding.still_holds());
+            let tops = finding.directories();
+            assert!(tops.contains(&"/usr") && tops.contains(&"/etc"), "{tops:?}");
+            let fact = Fact::of(place.path()).unwrap();
+            match changed {
+                "facts" => finding.facts.push(fact),
+                _ => finding.around.push(fact),
+            }
+            assert!(finding.still_holds());
+            fs::write(place.path().join(changed), "").unwrap();
+            assert!(!finding.still_holds(), "{changed}");
+        }
     }
 }
