@@ -141,6 +141,21 @@ fn a_command_in_the_sandbox_sees_neither_our_files_nor_our_variables() {
     assert_eq!(place.temporary_files(), Vec::<std::path::PathBuf>::new());
 }
 
+#[test]
+fn a_strict_mask_outside_closes_nothing_inside() {
+    let place = Place::new();
+    let script = format!("umask 077; {ZAREBA} run -- stat -c '%a %n' /usr /workspace");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .current_dir(place.path("workspace"))
+        .env("TMPDIR", place.path("tmp"))
+        .env("ZAREBA_STATE_DIRECTORY", place.path("state"));
+    let told = Told::from(shell.output().unwrap());
+    let expected = "755 /usr\n755 /workspace\n";
+    assert_eq!(told.stdout, expected, "{}", told.stderr);
+}
+
 /// A tree that is copied from a shared mount is its peer, and most systems share everything.
 /// Nobody but root can make a mount table of shared mounts; and without root the sandbox copies
 /// nothing but what is private already.

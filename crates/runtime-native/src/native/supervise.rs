@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::{
+    fs::Mode,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use serde_json::value::to_raw_value;
 use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
@@ -157,6 +160,8 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     reset_signals().preparing("its signals")?;
     // A sandbox that failed half-way is told by what it wrote last.
     ignore_broken_pipes();
+    // Whatever mask we were started with, what is made for the inside must be readable there.
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
     require_layers(&supervision.directory).preparing("a place for the sandbox's layers")?;
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::Mode;
 use zareba_confine::{Access, EntryKind, Identity, Lower, Ownership};
 
 /// Everything in them belongs to the sandbox's user, who must reach it, and nothing else of ours.
@@ -17,10 +16,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Makes them in a directory that is there and is ours. From now on this process lets everyone
-    /// read what it makes, whatever mask it was started with: what is inside must be readable there.
+    /// Makes them in a directory that is there and is ours. The mask must let everyone read.
     pub(super) fn make(directory: &Path, identity: Identity) -> io::Result<Self> {
-        rustix::process::umask(Mode::WGRP | Mode::WOTH);
         let places = Self {
             directory: directory.to_owned(),
             identity,
