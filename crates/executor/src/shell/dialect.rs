@@ -182,7 +182,9 @@ impl Dialect for Bash {
     }
 
     fn environment(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        // bash takes a variable from its environment without looking into it. Its start-up file takes
+        // it from the environment of others.
+        vec![("__zareba_rare", without_notes(include_str!("bash.rare")))]
     }
 
     fn start_up(&self, token: &str, directory: &Path) -> Vec<u8> {
@@ -291,10 +293,7 @@ impl Dialect for PowerShell {
 
 fn fill_in(template: &str, token: &str, directory: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
-    // Notes for people would take a shell a twentieth of its start to read.
-    let is_note = |line: &&str| line.trim_start().starts_with('#');
-    let lines = template.split_inclusive('\n');
-    let template: String = lines.filter(|line| !is_note(line)).collect();
+    let template = without_notes(template);
     let (before, after) = template
         .split_once("@DIRECTORY@")
         .unwrap_or((template.as_str(), ""));
@@ -302,6 +301,13 @@ fn fill_in(template: &str, token: &str, directory: &Path) -> Vec<u8> {
     quote(directory.as_os_str().as_bytes(), &mut text);
     text.extend_from_slice(after.as_bytes());
     text
+}
+
+/// Notes are for people; they would take a shell a twentieth of its start to read.
+fn without_notes(text: &str) -> String {
+    let lines = text.lines().map(str::trim_start);
+    let told = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    told.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Adds `word` as POSIX shells read it back unchanged.

@@ -64,6 +64,19 @@ async fn tracing_and_verbosity_show_the_commands_and_nothing_of_ours() {
     check_usable(&place).await;
 }
 
+/// The shell asks for its next command with a `read`, which splits lines at whatever words are split at.
+#[tokio::test]
+async fn wherever_words_are_split_the_next_command_is_run() {
+    let place = Place::new().await;
+    for separators in ["n", "nu", "run", "ru", "r", "", " \t\n"] {
+        let command = format!("IFS=$'{}'", separators.escape_debug());
+        assert_eq!(place.text(&command).await, "");
+        let told = place.text("echo \"${#IFS} of them\"").await;
+        assert_eq!(told, format!("{} of them", separators.len()));
+    }
+    check_usable(&place).await;
+}
+
 #[tokio::test]
 async fn options_that_make_shells_strict_do_not_end_them_on_our_account() {
     let place = Place::new().await;
