@@ -23,7 +23,7 @@ use crate::{
     arguments,
     cgroup::{self, Entrance},
     handover,
-    network::{self, Doorway, NetworkSockets},
+    network::{self, Doorway, NetworkSockets, Origin, ReadyNetwork},
     policy::{Identity, Network, Policy},
     root,
     step::{AtStep as _, Failure, Step},
@@ -138,13 +138,9 @@ pub fn launch(
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
     let privileged = rustix::process::geteuid().is_root();
     let channel = network::channel(&policy.network).at(Step::HandShake, "socket pair")?;
-    let own_network = match policy.network {
-        Network::None | Network::Filtered { .. } => libc::CLONE_NEWNET,
-        Network::Host => 0,
-    };
-    let flags = (NAMESPACES | own_network) as u64;
     let (groups, groups_inside) = handover::pair().at(Step::HandShake, "socket pair")?;
-    match sys::clone_into(flags, hooks.birthplace).at(Step::Namespaces, "")? {
+    let (side, origin) = clone_behind_walls(&policy.network, hooks.birthplace)?;
+    match side {
         Side::Child => {
             drop((verdict, mapped, channel.outside, groups));
             let inside = Inside {
@@ -154,6 +150,7 @@ pub fn launch(
                 restrict: hooks.restrict,
                 verdict: verdict_inside,
                 privileged,
+                origin,
             };
             inside.run(prepared, mapped_inside, channel.inside)
         }
@@ -195,6 +192,35 @@ pub fn launch(
             }
         }
     }
+}
+
+/// A new process in new namespaces, and in a network of its own if it shall have one.
+fn clone_behind_walls(
+    network: &Network,
+    birthplace: Option<BorrowedFd<'_>>,
+) -> Result<(Side, Origin), Failure> {
+    let ready = match network {
+        Network::None => ReadyNetwork::take(),
+        Network::Filtered { .. } | Network::Host => None,
+    };
+    let Some(ready) = ready else {
+        let own_network = match network {
+            Network::None | Network::Filtered { .. } => libc::CLONE_NEWNET,
+            Network::Host => 0,
+        };
+        let flags = (NAMESPACES | own_network) as u64;
+        let side = sys::clone_into(flags, birthplace).at(Step::Namespaces, "")?;
+        return Ok((side, Origin::New));
+    };
+    let away = ready.enter().at(Step::Namespaces, "network")?;
+    let cloned = sys::clone_into(NAMESPACES as u64, birthplace);
+    if let Ok(Side::Child) = cloned {
+        drop(away);
+    } else {
+        // A child that was made ends by itself: nobody will tell it to go on.
+        away.return_home().at(Step::Namespaces, "network")?;
+    }
+    Ok((cloned.at(Step::Namespaces, "")?, Origin::Ready))
 }
 
 /// A pipe whose writing end is out of the way of the numbers that the program's own descriptors
@@ -303,6 +329,8 @@ struct Inside<'a> {
     verdict: OwnedFd,
     /// The launcher is the machine's root.
     privileged: bool,
+    /// Where the network comes from.
+    origin: Origin,
 }
 
 impl Inside<'_> {
@@ -355,7 +383,7 @@ impl Inside<'_> {
         root::seal_settings()?;
         rustix::system::sethostname(self.policy.hostname.as_bytes())
             .at(Step::Hostname, &self.policy.hostname)?;
-        network::set_up(&self.policy.network, sockets)?;
+        network::set_up(&self.policy.network, self.origin, sockets)?;
         self.finish()
     }
 

@@ -34,10 +34,13 @@ mod doorway;
 mod listeners;
 mod listening;
 mod netlink;
+mod ready;
 mod setup;
 
 pub use addresses::{DNS_V4, DNS_V6, OWN_V4, OWN_V6};
 pub use doorway::{Doorway, DoorwayError};
 pub use listeners::{DNS_PORT, NetworkSockets, TCP_PORTS_MAX};
 pub use listening::Listening;
-pub(crate) use setup::{channel, receive, set_up};
+pub use ready::ReadyNetwork;
+pub(crate) use ready::kept_descriptor;
+pub(crate) use setup::{Origin, channel, receive, set_up};

@@ -53,14 +53,22 @@ pub fn is_ignored(signal: i32) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Closes every descriptor but the first three. For a program that has opened none yet: whatever
-/// there is was left open by whoever has started it, and may be a lock that is held as long as
-/// somebody has a copy.
+/// Closes every descriptor but the first three and that of a network that was kept for this process
+/// ([`ReadyNetwork::keep`](crate::network::ReadyNetwork::keep)). For a program that has opened none
+/// yet: whatever there is was left open by whoever has started it, and may be a lock that is held as
+/// long as somebody has a copy.
 ///
 /// # Errors
 /// When the kernel does not know the call.
 pub fn close_inherited() -> io::Result<()> {
-    crate::sys::close_range(3, i32::MAX)
+    let mut first = 3;
+    if let Some(kept) = crate::network::kept_descriptor() {
+        if first < kept {
+            crate::sys::close_range(first, kept - 1)?;
+        }
+        first = kept + 1;
+    }
+    crate::sys::close_range(first, i32::MAX)
 }
 
 /// Requests to end, as something to wait on. As long as it exists they do not end the process.

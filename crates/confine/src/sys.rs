@@ -165,7 +165,6 @@ pub(crate) fn unshare_control_groups() -> io::Result<()> {
 }
 
 /// Leaves the network namespace of this thread for a new one.
-#[cfg(test)]
 pub(crate) fn unshare_network() -> io::Result<()> {
     // SAFETY: takes one integer; a network is no descriptor or memory of another thread.
     match unsafe { libc::unshare(libc::CLONE_NEWNET) } {

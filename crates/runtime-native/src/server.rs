@@ -153,6 +153,10 @@ pub(crate) fn spawn(order: &Order<'_>) -> Result<Spawned, StartServerError> {
     let start = SpawnOrder {
         arguments: arguments(order, &socket)?,
         environment,
+        empty_network: order
+            .walls
+            .as_ref()
+            .is_some_and(|walls| walls.network == Reachable::Nothing),
     };
     let (pid, ours) = standard::start(order, start)?;
     let Ours {

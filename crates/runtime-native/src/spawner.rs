@@ -6,6 +6,7 @@
 //! a command line, an environment and the three standard descriptors, and the answer to it is the
 //! number of the new process, which is *our* child. It ends when we do.
 
+mod ahead;
 mod order;
 mod running;
 mod serve;

@@ -7,6 +7,7 @@ use zareba_runtime_native::NativeRuntime;
 use crate::{
     floors::Echo,
     lane::{Plan, Subject, side_by_side},
+    measure::memory::become_idle,
     peers,
     quantity::Quantity,
     sandboxes::Sandboxes,
@@ -21,6 +22,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let mut ours = Burst {
         sandboxes: &sandboxes,
     };
+    let first = ours.once()?;
     let mut bash = Echo::bash(&setting.program.home).at_once(COUNT);
     let plan = plan(setting.effort);
     let [created, started] = side_by_side([&mut ours, &mut bash], plan)?;
@@ -31,6 +33,10 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
             .beside("as many bare `bash -c`", Quantity::time(started.p50())),
     ];
     let name = format!("{name}, beside bubblewrap");
+    rows.push(Row::new(
+        format!("the first {COUNT} of a server, which has nothing ready"),
+        Quantity::time(first),
+    ));
     rows.push(match peers::bubblewrap() {
         Err(why) => Row::absent(name, why),
         Ok(command) => {
@@ -66,6 +72,8 @@ impl Subject for Burst<'_> {
         let created = self.sandboxes.create_at_once(COUNT)?;
         let elapsed = start.elapsed();
         self.sandboxes.close_all(&created)?;
+        // What is made ready for the next ones shall take nothing from whoever is measured now.
+        become_idle();
         Ok(elapsed)
     }
 }

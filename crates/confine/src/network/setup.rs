@@ -18,6 +18,15 @@ use crate::{
     sys,
 };
 
+/// Where a sandbox's network comes from, if it has one of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It came with the sandbox.
+    New,
+    /// It was there, with its interface up.
+    Ready,
+}
+
 /// How the sockets leave a sandbox, when there are any.
 pub(crate) struct Channel {
     pub(crate) outside: Option<OwnedFd>,
@@ -42,9 +51,14 @@ pub(crate) fn channel(network: &Network) -> io::Result<Channel> {
 }
 
 /// Inside, while all capabilities are there.
-pub(crate) fn set_up(network: &Network, channel: Option<OwnedFd>) -> Result<(), Failure> {
+pub(crate) fn set_up(
+    network: &Network,
+    origin: Origin,
+    channel: Option<OwnedFd>,
+) -> Result<(), Failure> {
     match (network, channel) {
         (Network::Host, _) => Ok(()),
+        (Network::None, _) if origin == Origin::Ready => Ok(()),
         (Network::None, _) => bring_up_loopback(),
         (Network::Filtered { .. }, None) => {
             Err(io::Error::from(io::ErrorKind::NotConnected)).at(Step::Listeners, "the parent")

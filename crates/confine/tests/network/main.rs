@@ -14,12 +14,13 @@ mod harness;
 mod inward;
 mod outward;
 mod puppet;
+mod ready;
 mod sandbox;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let cases = [outward::cases(), inward::cases()].concat();
+    let cases = [outward::cases(), inward::cases(), ready::cases()].concat();
     harness::run(&arguments, &cases)
 }

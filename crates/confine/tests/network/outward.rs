@@ -17,10 +17,10 @@ use crate::{
 };
 
 const REFUSED: &str = "errno 111";
-const NO_RIGHT: &str = "errno 1";
+pub(crate) const NO_RIGHT: &str = "errno 1";
 const NO_ACCESS: &str = "errno 13";
 const TAKEN: &str = "errno 98";
-const UNREACHABLE: &str = "errno 101";
+pub(crate) const UNREACHABLE: &str = "errno 101";
 
 pub(crate) fn cases() -> Vec<Case> {
     let cases: [(&'static str, fn()); 14] = [

@@ -13,14 +13,23 @@ pub(super) const ORDER_MAX_BYTES: usize = 64 * 1024;
 pub(crate) struct SpawnOrder {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The sandbox gets a network with nothing in it: one that was made ahead will do.
+    pub(crate) empty_network: bool,
 }
 
+/// Behind the number of arguments, when the network is empty.
+const EMPTY_NETWORK: &str = "n";
+
 impl SpawnOrder {
-    /// The number of arguments, the arguments and the variables, each ended by a zero byte. None
+    /// The number of arguments and what network it is, the arguments and the variables, each ended by a zero byte. None
     /// when that is too long, or no program could be given such strings.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
-        let mut bytes = self.arguments.len().to_string().into_bytes();
-        bytes.push(0);
+        let network = if self.empty_network {
+            EMPTY_NETWORK
+        } else {
+            ""
+        };
+        let mut bytes = format!("{}{network}\0", self.arguments.len()).into_bytes();
         for argument in &self.arguments {
             push(&mut bytes, argument.as_bytes())?;
         }
@@ -36,7 +45,8 @@ impl SpawnOrder {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut strings = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
-        let count: usize = std::str::from_utf8(strings.next()?).ok()?.parse().ok()?;
+        let first = std::str::from_utf8(strings.next()?).ok()?;
+        let count: usize = first.trim_end_matches(EMPTY_NETWORK).parse().ok()?;
         let own = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let arguments: Vec<OsString> = strings.by_ref().take(count).map(own).collect();
         if arguments.len() != count {
@@ -50,7 +60,14 @@ impl SpawnOrder {
         Some(Self {
             arguments,
             environment: variables.collect::<Option<_>>()?,
+            empty_network: first.ends_with(EMPTY_NETWORK),
         })
+    }
+
+    /// The same of an order that is not read as a whole.
+    pub(super) fn has_empty_network(bytes: &[u8]) -> bool {
+        let first = bytes.split(|byte| *byte == 0).next();
+        first.is_some_and(|first| first.ends_with(EMPTY_NETWORK.as_bytes()))
     }
 }
 
@@ -76,6 +93,7 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
+            empty_network: false,
         }
     }
 
@@ -85,8 +103,14 @@ mod tests {
             order(&[], &[]),
             order(&["zareba", "", "a b"], &[]),
             order(&["zareba"], &[("A", ""), ("B", "x=y\nz")]),
+            SpawnOrder {
+                empty_network: true,
+                ..order(&["zareban"], &[])
+            },
         ] {
             let bytes = order.encode().unwrap();
+            let empty_network = SpawnOrder::has_empty_network(&bytes);
+            assert_eq!(empty_network, order.empty_network);
             assert_eq!(SpawnOrder::decode(&bytes), Some(order));
         }
     }

@@ -2,32 +2,22 @@
 
 use std::{
     io::{self, Write as _},
-    os::{
-        fd::{BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, retry_on_intr},
     net::{SendFlags, send},
     stdio,
 };
-use zareba_confine::{fork_beside, handover, show_arguments};
-use zareba_terminal::HugeProgram;
+use zareba_confine::{fork_beside, handover, network::ReadyNetwork, show_arguments};
 
 use super::{
     GO_AHEAD,
+    ahead::Ahead,
     order::{ORDER_MAX_BYTES, SpawnOrder},
 };
 use crate::{RunCommand, native};
-
-/// Who orders nothing for so long orders nothing at once.
-const IDLE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 10_000_000,
-};
 
 /// Starts a supervisor for every order that comes on standard input, until whoever has started us
 /// is gone. The calling process must have a single thread, and nothing of its own.
@@ -39,12 +29,10 @@ const IDLE: Timespec = Timespec {
 pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
-    let mut preparing = Some(HugeProgram::default());
+    let mut ahead = Ahead::new();
     loop {
         let channel = stdio::stdin();
-        if let Some(program) = preparing.take() {
-            preparing = prepare_until_an_order_comes(program, channel)?;
-        }
+        ahead.prepare_until_an_order_comes(channel)?;
         let (length, standard) = match handover::receive_with(channel, &mut order) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -52,7 +40,10 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
         };
         let order = order.get_mut(..length).unwrap_or_default();
         let started = match <[OwnedFd; 3]>::try_from(standard) {
-            Ok(standard) => start(order, standard, supervise),
+            Ok(standard) => {
+                let network = SpawnOrder::has_empty_network(order).then(|| ahead.take_network());
+                start(order, standard, network.flatten(), supervise)
+            }
             Err(_) => Err(io::ErrorKind::InvalidData.into()),
         };
         order.fill(0);
@@ -64,32 +55,18 @@ pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     }
 }
 
-/// Goes on with what takes longer than some copies do without it, while nobody waits for one. Returns
-/// it if something is left to do.
-fn prepare_until_an_order_comes(
-    mut program: HugeProgram,
-    channel: BorrowedFd<'_>,
-) -> io::Result<Option<HugeProgram>> {
-    let mut patience = IDLE;
-    while !comes_within(channel, &patience)? {
-        // Without it copies are only slower.
-        if !program.step().unwrap_or(false) {
-            return Ok(None);
-        }
-        patience = Timespec::default();
-    }
-    Ok(Some(program))
-}
-
-fn comes_within(channel: BorrowedFd<'_>, time: &Timespec) -> io::Result<bool> {
-    let mut order = [PollFd::new(&channel, PollFlags::IN)];
-    Ok(retry_on_intr(|| poll(&mut order, Some(time)))? > 0)
-}
-
 /// A copy of this process that goes on as a supervisor.
-fn start(order: &[u8], standard: [OwnedFd; 3], supervise: RunCommand) -> io::Result<i32> {
+fn start(
+    order: &[u8],
+    standard: [OwnedFd; 3],
+    network: Option<ReadyNetwork>,
+    supervise: RunCommand,
+) -> io::Result<i32> {
     fork_beside(move || {
         let begun = take_over(standard).and_then(|()| {
+            if let Some(network) = network {
+                network.keep();
+            }
             let order = SpawnOrder::decode(order).ok_or(io::ErrorKind::InvalidData)?;
             show_arguments(order.arguments.join("\0".as_ref()).as_bytes())?;
             await_word()?;

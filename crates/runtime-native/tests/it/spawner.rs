@@ -2,6 +2,7 @@
 
 mod failures;
 mod memory;
+mod networks;
 mod orders;
 mod withheld;
 
