@@ -199,11 +199,12 @@ fn clone_behind_walls(
     network: &Network,
     birthplace: Option<BorrowedFd<'_>>,
 ) -> Result<(Side, Origin), Failure> {
+    // One that cannot be entered is no loss.
     let ready = match network {
-        Network::None => ReadyNetwork::take(),
+        Network::None => ReadyNetwork::take().and_then(|ready| ready.enter().ok()),
         Network::Filtered { .. } | Network::Host => None,
     };
-    let Some(ready) = ready else {
+    let Some(away) = ready else {
         let own_network = match network {
             Network::None | Network::Filtered { .. } => libc::CLONE_NEWNET,
             Network::Host => 0,
@@ -212,13 +213,14 @@ fn clone_behind_walls(
         let side = sys::clone_into(flags, birthplace).at(Step::Namespaces, "")?;
         return Ok((side, Origin::New));
     };
-    let away = ready.enter().at(Step::Namespaces, "network")?;
     let cloned = sys::clone_into(NAMESPACES as u64, birthplace);
     if let Ok(Side::Child) = cloned {
         drop(away);
-    } else {
-        // A child that was made ends by itself: nobody will tell it to go on.
-        away.return_home().at(Step::Namespaces, "network")?;
+    } else if let Err(error) = away.return_home() {
+        if let Ok(Side::Parent { pidfd, .. }) = &cloned {
+            end(pidfd);
+        }
+        return Err(error).at(Step::Namespaces, "network");
     }
     Ok((cloned.at(Step::Namespaces, "")?, Origin::Ready))
 }
@@ -268,10 +270,14 @@ pub struct RestrictError {
 impl Confined {
     /// Kills everything inside and waits for the end.
     pub fn end(&self) {
-        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
-        let id = rustix::process::WaitId::PidFd(self.pidfd.as_fd());
-        let _ = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
+        end(&self.pidfd);
     }
+}
+
+fn end(process: &OwnedFd) {
+    let _ = rustix::process::pidfd_send_signal(process, Signal::KILL);
+    let id = rustix::process::WaitId::PidFd(process.as_fd());
+    let _ = rustix::process::waitid(id, rustix::process::WaitIdOptions::EXITED);
 }
 
 /// One user and one group; whoever is not mapped is nobody.

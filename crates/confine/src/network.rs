@@ -41,6 +41,6 @@ pub use addresses::{DNS_V4, DNS_V6, OWN_V4, OWN_V6};
 pub use doorway::{Doorway, DoorwayError};
 pub use listeners::{DNS_PORT, NetworkSockets, TCP_PORTS_MAX};
 pub use listening::Listening;
-pub use ready::ReadyNetwork;
 pub(crate) use ready::kept_descriptor;
+pub use ready::{MakeNetworkError, ReadyNetwork};
 pub(crate) use setup::{Origin, channel, receive, set_up};

@@ -66,7 +66,7 @@ pub fn close_inherited() -> io::Result<()> {
         if first < kept {
             crate::sys::close_range(first, kept - 1)?;
         }
-        first = kept + 1;
+        first = first.max(kept + 1);
     }
     crate::sys::close_range(first, i32::MAX)
 }

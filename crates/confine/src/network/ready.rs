@@ -23,26 +23,38 @@ use crate::sys;
 /// For the next launch.
 static KEPT: Mutex<Option<ReadyNetwork>> = Mutex::new(None);
 
+/// Why there is no network.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeNetworkError {
+    /// Nothing has changed.
+    #[error("cannot make a network ahead")]
+    Refused(#[source] io::Error),
+    /// Whoever has tried is in another network than before.
+    #[error("cannot return to the network that this process was in")]
+    Astray(#[source] io::Error),
+}
+
 /// A network that no process is in.
 #[derive(Debug)]
 pub struct ReadyNetwork(OwnedFd);
 
 impl ReadyNetwork {
-    /// Makes one. The calling process must have a single thread, which is in no other network after
-    /// than it was before.
+    /// Makes one. The calling process must have a single thread.
     ///
     /// # Errors
-    /// When the caller is not root, or the kernel has no more of them to give.
-    pub fn make() -> io::Result<Self> {
-        let away = Away {
-            home: open_own_network()?,
-        };
-        sys::unshare_network()?;
+    /// When the caller is not the machine's root, or the kernel has no more of them to give; or when the
+    /// caller is not where it was any more, and should end.
+    pub fn make() -> Result<Self, MakeNetworkError> {
+        let home = open_own_network().map_err(MakeNetworkError::Refused)?;
+        // Who may leave a network need not be allowed to come back: it may belong to somebody else.
+        move_into(&home).map_err(MakeNetworkError::Refused)?;
+        sys::unshare_network().map_err(MakeNetworkError::Refused)?;
+        let away = Away { home };
         let made = bring_up_loopback()
             .map_err(|failure| io::Error::from_raw_os_error(failure.errno))
             .and_then(|()| open_own_network());
-        away.return_home()?;
-        made.map(Self)
+        away.return_home().map_err(MakeNetworkError::Astray)?;
+        made.map(Self).map_err(MakeNetworkError::Refused)
     }
 
     /// Makes it that of the next sandbox without a way out that this process launches.

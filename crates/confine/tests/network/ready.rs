@@ -1,8 +1,11 @@
 //! Networks that were made before their sandboxes.
 
-use std::{fs, io, path::PathBuf};
+use std::{env, fs, io, path::PathBuf, process::Command};
 
-use zareba_confine::{Network, close_inherited, network::ReadyNetwork};
+use zareba_confine::{
+    Network, close_inherited,
+    network::{MakeNetworkError, ReadyNetwork},
+};
 
 use crate::{
     harness::Case,
@@ -11,12 +14,17 @@ use crate::{
     sandbox::{Sandbox, filtered, read_all, start},
 };
 
+/// The case that is run once more, as root of a user namespace.
+const ELSEWHERE: &str = "whoever_could_not_return_to_a_network_does_not_leave_it";
+const INSIDE: &str = "ZAREBA_TEST_ROOT_ELSEWHERE";
+
 pub(crate) fn cases() -> Vec<Case> {
-    let cases: [(&'static str, fn()); 3] = [
+    let cases: [(&'static str, fn()); 4] = [
         (
             "a_network_made_ahead_is_for_one_sandbox_and_no_other_ns_1",
             one_sandbox_has_it,
         ),
+        (ELSEWHERE, nobody_leaves_a_network_for_good),
         (
             "a_filtered_sandbox_leaves_a_network_made_ahead_alone",
             a_filtered_one_leaves_it,
@@ -29,17 +37,26 @@ pub(crate) fn cases() -> Vec<Case> {
     cases.map(|(name, run)| Case { name, run }).to_vec()
 }
 
-/// Only root makes one; then nobody is in it.
+/// Only root makes one.
 fn make() -> Option<ReadyNetwork> {
+    if !rustix::process::geteuid().is_root() {
+        refused();
+        return None;
+    }
+    let home = network_of("self");
+    let made = ReadyNetwork::make().unwrap();
+    assert_eq!(network_of("self"), home);
+    Some(made)
+}
+
+fn refused() {
     let home = network_of("self");
     let made = ReadyNetwork::make();
     assert_eq!(network_of("self"), home);
-    if rustix::process::geteuid().is_root() {
-        return Some(made.unwrap());
-    }
-    let refused = made.unwrap_err().kind();
-    assert_eq!(refused, io::ErrorKind::PermissionDenied);
-    None
+    let Err(MakeNetworkError::Refused(error)) = made else {
+        panic!("{made:?}");
+    };
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }
 
 fn network_of(process: &str) -> PathBuf {
@@ -84,6 +101,23 @@ fn one_sandbox_has_it() {
     assert!(!first.ask("descriptors").contains("net:"));
     drop(first);
     assert!(!held().contains(&network));
+}
+
+/// Root of a user namespace may make networks, and not come back to one that belongs to somebody else.
+fn nobody_leaves_a_network_for_good() {
+    if env::var_os(INSIDE).is_some() {
+        assert!(rustix::process::geteuid().is_root());
+        return refused();
+    }
+    let root_elsewhere = Command::new("unshare")
+        .args(["--user", "--map-root-user"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", ELSEWHERE])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&root_elsewhere.stdout);
+    assert!(told.contains("1 passed"), "{root_elsewhere:?}");
 }
 
 fn a_filtered_one_leaves_it() {

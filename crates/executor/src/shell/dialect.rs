@@ -201,7 +201,7 @@ impl Dialect for Bash {
         // reserved word for what it is. In a list, the status that it returns for `$?` is no
         // failure to `set -e` and to a trap on ERR. The blanks are for a late Ctrl-C to take.
         b"        __zareba_begin && [[ -n 1 ]]; \\builtin eval \"$__zareba_body\" 57<&- 58<&- 59>&-; \
-          { __zareba_done $?; } 2>/dev/null\n"
+          { __zareba_done \"$?\"; } 2>/dev/null\n"
     }
 
     fn body(&self, id: u64, command: &str) -> Vec<u8> {
@@ -236,7 +236,7 @@ impl Dialect for PosixShell {
 
     fn trigger(&self) -> &'static [u8] {
         b"        __zareba_begin; eval \"$__zareba_body\" 7<&- 8<&- 9>&-; \
-          { __zareba_done $?; } 2>/dev/null\n"
+          { __zareba_done \"$?\"; } 2>/dev/null\n"
     }
 
     fn body(&self, id: u64, command: &str) -> Vec<u8> {

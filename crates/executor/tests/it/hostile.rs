@@ -64,11 +64,26 @@ async fn tracing_and_verbosity_show_the_commands_and_nothing_of_ours() {
     check_usable(&place).await;
 }
 
+#[tokio::test]
+async fn aliases_are_expanded_in_commands_and_in_nothing_of_ours() {
+    let place = Place::new().await;
+    let aliases = "alias builtin='echo ours' case='echo ours' if='echo ours' until='echo ours'";
+    assert_eq!(place.text(aliases).await, "");
+    assert_eq!(place.text("set -x").await, "");
+    assert_eq!(place.text("echo traced").await, "++ echo traced\ntraced");
+    assert_eq!(place.text("set +x").await, "++ set +x");
+    assert_eq!(place.text("set -a").await, "");
+    let exported = place.text("env | grep -c ^__zareba || true").await;
+    assert_eq!(exported, "0");
+    assert_eq!(place.text("set +a; builtin too").await, "ours too");
+    check_usable(&place).await;
+}
+
 /// The shell asks for its next command with a `read`, which splits lines at whatever words are split at.
 #[tokio::test]
 async fn wherever_words_are_split_the_next_command_is_run() {
     let place = Place::new().await;
-    for separators in ["n", "nu", "run", "ru", "r", "", " \t\n"] {
+    for separators in ["n", "nu", "run", "ru", "r", "0", "10", "", " \t\n"] {
         let command = format!("IFS=$'{}'", separators.escape_debug());
         assert_eq!(place.text(&command).await, "");
         let told = place.text("echo \"${#IFS} of them\"").await;

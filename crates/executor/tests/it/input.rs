@@ -104,7 +104,10 @@ async fn input_and_keys_reach_a_command_that_somebody_waits_for() {
     let place = Place::new().await;
     let waits = ActionEvent::from(Action::Run(RunCommand {
         blocking: true,
-        ..RunCommand::new("echo > begun; read line; echo \"$line\" > answered; sleep 1000")
+        // A key that comes while bash starts a program may be lost to both, so the program tells.
+        ..RunCommand::new(
+            "echo > begun; read line; sh -c 'echo \"$0\" > answer; mv answer answered; exec sleep 1000' \"$line\"",
+        )
     }));
     let is_there = |file: &str| {
         let command = format!("until [ -e {file} ]; do sleep 0.01; done; cat {file}");

@@ -6,7 +6,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
 };
-use zareba_confine::network::ReadyNetwork;
+use zareba_confine::network::{MakeNetworkError, ReadyNetwork};
 use zareba_terminal::HugeProgram;
 
 /// Who orders nothing for so long orders nothing at once.
@@ -32,8 +32,10 @@ impl Ahead {
         }
     }
 
-    /// Goes on in steps of less than a millisecond, as long as there is something to do. To be called
-    /// between two orders.
+    /// Goes on in small steps, as long as there is something to do. To be called between two orders.
+    ///
+    /// # Errors
+    /// When copies of this process would not be what they should be any more.
     pub(super) fn prepare_until_an_order_comes(
         &mut self,
         channel: BorrowedFd<'_>,
@@ -53,7 +55,7 @@ impl Ahead {
             return Ok(());
         }
         self.networks.count_anew();
-        while self.networks.step() && !comes_within(channel, Duration::ZERO)? {}
+        while self.networks.step(ReadyNetwork::make)? && !comes_within(channel, Duration::ZERO)? {}
         Ok(())
     }
 
@@ -69,15 +71,15 @@ fn comes_within(channel: BorrowedFd<'_>, time: Duration) -> io::Result<bool> {
     Ok(retry_on_intr(|| poll(&mut order, Some(&time)))? > 0)
 }
 
-/// Networks for sandboxes to come: as many as were asked for since it was last quiet. When there are
-/// fewer the next time, half of those that are too many go: each takes the kernel a sixth of a
-/// mebibyte.
+/// Networks for sandboxes to come: as many as were asked for without a pause the last time. When those
+/// are fewer the next time, half of what is too much goes: each takes the kernel a sixth of a mebibyte.
 #[derive(Debug)]
 struct Networks {
     ready: Vec<ReadyNetwork>,
     wanted: usize,
     /// Since it was last quiet.
     asked_for: usize,
+    can_be_made: bool,
 }
 
 impl Networks {
@@ -89,6 +91,7 @@ impl Networks {
             ready: Vec::new(),
             wanted: 1,
             asked_for: 0,
+            can_be_made: true,
         }
     }
 
@@ -108,31 +111,41 @@ impl Networks {
 
     fn count_anew(&mut self) {
         let asked_for = std::mem::take(&mut self.asked_for);
-        // Nobody may make any, or nobody has asked for any.
-        if asked_for > 0 && self.wanted > 0 {
+        if asked_for > 0 && self.can_be_made {
             self.wanted = asked_for.max(usize::midpoint(asked_for, self.wanted));
             self.wanted = self.wanted.min(Self::MAX);
         }
     }
 
-    fn step(&mut self) -> bool {
+    /// Makes one or lets go of one, and says whether that was necessary. When none can be made, sandboxes
+    /// make their own.
+    fn step(
+        &mut self,
+        make: impl FnOnce() -> Result<ReadyNetwork, MakeNetworkError>,
+    ) -> io::Result<bool> {
         if self.ready.len() > self.wanted {
             self.ready.pop();
         } else if self.ready.len() < self.wanted {
-            match ReadyNetwork::make() {
+            match make() {
                 Ok(network) => self.ready.push(network),
-                // Sandboxes make their own, as they do without root.
-                Err(_) => self.wanted = 0,
+                Err(MakeNetworkError::Refused(error)) => {
+                    // Whoever has no right to has none later.
+                    self.can_be_made = error.kind() != io::ErrorKind::PermissionDenied;
+                    self.wanted = self.ready.len();
+                }
+                Err(MakeNetworkError::Astray(error)) => return Err(error),
             }
         } else {
-            return false;
+            return Ok(false);
         }
-        true
+        Ok(true)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     fn after(networks: &mut Networks, asked_for: usize) -> usize {
@@ -166,10 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn whoever_can_make_no_networks_does_not_try_again() {
+    fn whoever_may_make_no_networks_does_not_try_again() {
         let mut networks = Networks::new();
-        networks.wanted = 0;
+        let refused = |errno: Errno| move || Err(MakeNetworkError::Refused(errno.into()));
+        // Others may have let go of some by then.
+        assert!(networks.step(refused(Errno::NOSPC)).unwrap());
+        assert!(networks.are_complete());
+        assert_eq!(after(&mut networks, 5), 5);
+        assert!(networks.step(refused(Errno::PERM)).unwrap());
         assert_eq!(after(&mut networks, 5), 0);
         assert!(networks.are_complete());
+    }
+
+    #[test]
+    fn whoever_has_gone_astray_makes_no_more_copies() {
+        let astray = || Err(MakeNetworkError::Astray(Errno::PERM.into()));
+        assert!(Networks::new().step(astray).is_err());
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct SpawnOrder {
 const EMPTY_NETWORK: &str = "n";
 
 impl SpawnOrder {
-    /// The number of arguments and what network it is, the arguments and the variables, each ended by a zero byte. None
-    /// when that is too long, or no program could be given such strings.
+    /// The number of arguments and what network it is, the arguments and the variables, each ended by
+    /// a zero byte. None when that is too long, or no program could be given such strings.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
         let network = if self.empty_network {
             EMPTY_NETWORK
@@ -46,7 +46,8 @@ impl SpawnOrder {
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut strings = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let first = std::str::from_utf8(strings.next()?).ok()?;
-        let count: usize = first.trim_end_matches(EMPTY_NETWORK).parse().ok()?;
+        let before_network = first.strip_suffix(EMPTY_NETWORK);
+        let count: usize = before_network.unwrap_or(first).parse().ok()?;
         let own = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let arguments: Vec<OsString> = strings.by_ref().take(count).map(own).collect();
         if arguments.len() != count {
@@ -60,7 +61,7 @@ impl SpawnOrder {
         Some(Self {
             arguments,
             environment: variables.collect::<Option<_>>()?,
-            empty_network: first.ends_with(EMPTY_NETWORK),
+            empty_network: before_network.is_some(),
         })
     }
 
