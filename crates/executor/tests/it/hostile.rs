@@ -240,6 +240,25 @@ async fn signals_to_an_idle_shell_do_not_lose_the_next_command() {
 }
 
 #[tokio::test]
+async fn interrupts_do_not_end_an_idle_shell_that_ends_at_the_first_failure() {
+    let place = Place::new().await;
+    let shell = place.text("set -e; echo $$").await;
+    let pid = rustix::process::Pid::from_raw(shell.parse().unwrap()).unwrap();
+    for _ in 0..100 {
+        for _ in 0..2 {
+            rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        }
+        let told = place.run("echo on").await;
+        // One that arrives while the command runs interrupts it, as it should.
+        let is_interrupted = exit_code(&told) == 130;
+        assert!(is_interrupted || told.content == "on", "{told:?}");
+    }
+    assert_eq!(place.text("echo $$").await, shell);
+    place.run("set +e").await;
+    check_usable(&place).await;
+}
+
+#[tokio::test]
 async fn an_impatient_terminal_does_not_end_an_idle_shell() {
     let place = Place::new().await;
     assert_eq!(place.text("TMOUT=1; kept=yes").await, "");
