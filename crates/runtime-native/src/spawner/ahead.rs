@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_networks_are_wanted_as_were_asked_for_at_once() {
+    fn as_many_networks_are_wanted_as_were_asked_for_without_a_pause() {
         let mut networks = Networks::new();
         let asked_for = [1, 4, 1, 1, 1000, 100, 3, 3, 0];
         let wanted = asked_for.map(|asked_for| after(&mut networks, asked_for));
