@@ -134,6 +134,8 @@ pub fn launch(
     hooks: &Hooks<'_>,
 ) -> Result<Confined, LaunchError> {
     let prepared = root::prepare(policy)?;
+    // The child looks for it, and whoever reads back what the child has done.
+    root::masked_here();
     let (verdict, verdict_inside) = verdict_pipe().at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
     let privileged = rustix::process::geteuid().is_root();

@@ -47,14 +47,33 @@ const PRIVATE: MountAttributes = MountAttributes {
 #[derive(Debug)]
 pub(crate) struct Detached {
     mount: OwnedFd,
+    /// A directory or not, where that need not be asked for.
+    shape: Option<Shape>,
     /// Where it comes from, when its owners still have to be translated as the sandbox's own are.
     untranslated: Option<PathBuf>,
+}
+
+/// What can be mounted on what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Directory,
+    Other,
+}
+
+impl From<FileType> for Shape {
+    fn from(found: FileType) -> Self {
+        match found {
+            FileType::Directory => Self::Directory,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl From<OwnedFd> for Detached {
     fn from(mount: OwnedFd) -> Self {
         Self {
             mount,
+            shape: None,
             untranslated: None,
         }
     }
@@ -104,7 +123,15 @@ impl Detached {
     /// The same without what is mounted below, which an overlay does not show, and which would
     /// keep a sandbox from using the directory: mounts of another user cannot be taken off.
     pub(crate) fn bind_one(source: &Path, access: Access, owners: Owners<'_>) -> io::Result<Self> {
-        Self::bind_with(source, OpenTreeFlags::empty(), access, owners)
+        let bound = Self::bind_with(source, OpenTreeFlags::empty(), access, owners)?;
+        Ok(bound.shaped(Shape::Directory))
+    }
+
+    fn shaped(self, shape: Shape) -> Self {
+        Self {
+            shape: Some(shape),
+            ..self
+        }
     }
 
     fn bind_with(
@@ -140,10 +167,8 @@ impl Detached {
 
     /// A device node, which may be used as one but neither executed nor trusted with its set bits.
     pub(crate) fn device(source: &Path) -> io::Result<Self> {
-        Self::tree(
-            source,
-            MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
-        )
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        Ok(Self::tree(source, attributes)?.shaped(Shape::Other))
     }
 
     fn tree(source: &Path, set: MountAttrFlags) -> io::Result<Self> {
@@ -207,7 +232,11 @@ impl Detached {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_EMPTY_PATH;
-        Ok(open_tree(&self.mount, "", flags)?.into())
+        Ok(Self {
+            mount: open_tree(&self.mount, "", flags)?,
+            shape: self.shape,
+            untranslated: None,
+        })
     }
 
     /// A fresh `/proc` of the caller's process namespace.
@@ -232,7 +261,8 @@ impl Detached {
 
     fn finish(context: &OwnedFd, attributes: MountAttrFlags) -> io::Result<Self> {
         fsconfig_create(context)?;
-        Ok(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?.into())
+        let made = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+        Ok(Self::from(made).shaped(Shape::Directory))
     }
 
     /// Attaches it to something that is in a directory and is no link, or is covered as a link.
@@ -247,14 +277,13 @@ impl Detached {
         Ok(move_mount(&self.mount, "", place, "", flags)?)
     }
 
-    fn is_directory(&self) -> io::Result<bool> {
-        Ok(file_type(&self.mount)? == FileType::Directory)
+    fn shape(&self) -> io::Result<Shape> {
+        if let Some(known) = self.shape {
+            return Ok(known);
+        }
+        let found = statat(&self.mount, "", AtFlags::EMPTY_PATH)?;
+        Ok(FileType::from_raw_mode(found.st_mode).into())
     }
-}
-
-fn file_type(of: &OwnedFd) -> io::Result<FileType> {
-    let found = statat(of, "", AtFlags::EMPTY_PATH)?;
-    Ok(FileType::from_raw_mode(found.st_mode))
 }
 
 fn bound_attributes(access: Access, owners: Owners<'_>) -> MountAttributes {
@@ -297,17 +326,17 @@ impl NewRoot {
     pub(crate) fn part(&self, inside: &Path) -> io::Result<Detached> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let relative = inside.strip_prefix("/").unwrap_or(inside);
-        Ok(open_tree(&self.root, relative, flags)?.into())
+        let part = Detached::from(open_tree(&self.root, relative, flags)?);
+        Ok(part.shaped(Shape::Directory))
     }
 
     /// Mounts at a path inside, which is made when missing.
     pub(crate) fn mount(&self, inside: &Path, mount: &Detached) -> io::Result<()> {
-        let is_directory = mount.is_directory()?;
+        let shape = mount.shape()?;
         self.in_made_parent(inside, |parent, name| {
-            let made = if is_directory {
-                make_directory(parent, name, 0o755)?
-            } else {
-                make_file(parent, name)?
+            let made = match shape {
+                Shape::Directory => make_directory(parent, name, 0o755)?,
+                Shape::Other => make_file(parent, name)?,
             };
             match made {
                 Made::Now => mount.attach_in(parent, name),
@@ -389,10 +418,10 @@ impl NewRoot {
     }
 
     /// What is at a path inside, if anything.
-    pub(crate) fn find(&self, inside: &Path) -> io::Result<Option<FileType>> {
+    pub(crate) fn find(&self, inside: &Path) -> io::Result<Option<Shape>> {
         self.in_parent(inside, |parent, name| {
             match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+                Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode).into())),
                 Err(Errno::NOENT) => Ok(None),
                 Err(error) => Err(error.into()),
             }

@@ -15,5 +15,5 @@ pub(crate) use assemble::enter;
 pub(crate) use devices::{DEVICES, DEVICES_AT};
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use processes::{
-    MASKED_DIRECTORIES, MASKED_FILES, PROCESSES_AT, SETTINGS, seal_settings,
+    MASKED_DIRECTORIES, MASKED_FILES, PROCESSES_AT, SETTINGS, masked_here, seal_settings,
 };

@@ -47,21 +47,6 @@ pub(crate) fn huge_stretches(smaps: &str, program: &Path) -> Vec<Stretch> {
     found
 }
 
-/// Whether all of a piece of memory is held in huge pages.
-pub(crate) fn is_huge(smaps: &str, start: usize, length: usize) -> bool {
-    let mut is_inside = false;
-    let mut kilobytes = 0;
-    for line in smaps.lines() {
-        if let Some(mapping) = header(line) {
-            is_inside = mapping.start <= start && start + length <= mapping.start + mapping.length;
-        } else if is_inside && let Some(amount) = line.strip_prefix("AnonHugePages:") {
-            let amount = amount.trim().trim_end_matches(" kB");
-            kilobytes += amount.parse::<usize>().unwrap_or(0);
-        }
-    }
-    kilobytes * 1024 >= length
-}
-
 /// Address and length of the mappings of `program` in the text of `/proc/self/smaps` that cannot
 /// be written to and of which no page is our own.
 pub(crate) fn unchanged(smaps: &str, program: &Path) -> Vec<(usize, usize)> {
@@ -166,21 +151,6 @@ Anonymous:             0 kB
             stretch(0x120_0000..0x160_0000, 0x138_0000..0x148_0000, false),
         ];
         assert_eq!(huge_stretches(smaps, Path::new("/bin/zareba")), expected);
-    }
-
-    #[test]
-    fn memory_is_huge_when_all_of_it_is() {
-        let smaps = "\
-00400000-00a00000 rw-p 00000000 00:00 0
-AnonHugePages:      6144 kB
-00a00000-01000000 rw-p 00000000 00:00 0
-AnonHugePages:      2048 kB
-";
-        assert!(is_huge(smaps, 0x40_0000, 0x60_0000));
-        assert!(is_huge(smaps, 0x60_0000, 0x40_0000));
-        assert!(!is_huge(smaps, 0xa0_0000, 0x60_0000));
-        assert!(!is_huge(smaps, 0x80_0000, 0x40_0000));
-        assert!(!is_huge("", 0x40_0000, 0x20_0000));
     }
 
     #[test]

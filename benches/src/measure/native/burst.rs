@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use zareba_runtime_native::NativeRuntime;
 
 use crate::{
+    ahead::fill,
     floors::Echo,
     lane::{Plan, Subject, side_by_side},
     measure::memory::become_idle,
@@ -12,6 +13,7 @@ use crate::{
     quantity::Quantity,
     sandboxes::Sandboxes,
     setting::{Effort, Setting},
+    stats::Samples,
     table::{Goal, Row},
 };
 
@@ -37,6 +39,13 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         format!("the first {COUNT} of a server, which has nothing ready"),
         Quantity::time(first),
     ));
+    rows.push(
+        Row::new(
+            format!("{COUNT} sandboxes at once, from a warm pool of as many, p50"),
+            Quantity::time(from_a_pool(setting, plan)?),
+        )
+        .beside("started when asked for", Quantity::time(created.p50())),
+    );
     rows.push(match peers::bubblewrap() {
         Err(why) => Row::absent(name, why),
         Ok(command) => {
@@ -47,6 +56,21 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
         }
     });
     Ok(rows)
+}
+
+/// What an operator has who knows how many will be wanted.
+fn from_a_pool(setting: &Setting, plan: Plan) -> anyhow::Result<Duration> {
+    let sandboxes = Sandboxes::behind_walls(&setting.program, COUNT)?;
+    let mut taken = Vec::new();
+    for _ in 0..plan.runs {
+        fill(&sandboxes)?;
+        let mut burst = Burst {
+            sandboxes: &sandboxes,
+        };
+        taken.push(burst.once()?);
+    }
+    sandboxes.wait(sandboxes.runtime().cool_down());
+    Ok(taken.into_iter().collect::<Samples>().p50())
 }
 
 fn plan(effort: Effort) -> Plan {

@@ -3,10 +3,7 @@
 //! A mount that is made read-only without success can look like one that was: so all of them are
 //! read back, and one that is missing, too much, or less strict than it should be is an error.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::LazyLock,
-};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -17,7 +14,9 @@ use super::{
 };
 use crate::{
     policy::{Access, EntryKind, Overlay, Policy, Root},
-    root::{DEVICES, DEVICES_AT, MASKED_DIRECTORIES, MASKED_FILES, PROCESSES_AT, SETTINGS},
+    root::{
+        DEVICES, DEVICES_AT, MASKED_DIRECTORIES, MASKED_FILES, PROCESSES_AT, SETTINGS, masked_here,
+    },
 };
 
 /// What is set of what can be written to.
@@ -73,16 +72,6 @@ pub struct MountInForce {
     pub no_execution: bool,
 }
 
-/// What this machine's `/proc` has of what is masked. Asked for once: there are two dozen, and most
-/// kernels never change their mind.
-fn masked_here() -> &'static [&'static str] {
-    static FOUND: LazyLock<Vec<&str>> = LazyLock::new(|| {
-        let masked = MASKED_FILES.into_iter().chain(MASKED_DIRECTORIES);
-        masked.filter(|path| Path::new(path).exists()).collect()
-    });
-    &FOUND
-}
-
 /// Finds out ahead what checks compare with.
 pub(crate) fn look_ahead() {
     masked_here();
@@ -97,7 +86,7 @@ pub fn check_mounts(
     policy: &Policy,
 ) -> Result<MountReport, ReadBackError> {
     let found = parse_mounts(&process.mount_table()?)?;
-    let remembered = |path: &str| masked_here().contains(&path);
+    let remembered = |path: &str| masked_here().iter().any(|(known, _)| *known == path);
     compare_again(&found, policy, remembered, |path| Path::new(path).exists())?;
     Ok(MountReport {
         mounts: found.into_iter().map(in_force).collect(),

@@ -1,13 +1,11 @@
 //! `/proc`: a fresh one for the sandbox's own processes, without what it tells of, or reaches
 //! into, the machine outside (NS-5).
 
-use std::{io, path::Path};
+use std::{fs, io, path::Path, sync::LazyLock};
 
-use rustix::fs::FileType;
-
-use super::{prepare::text, store::Store};
+use super::store::Store;
 use crate::{
-    mounts::{self, Detached, NewRoot},
+    mounts::{self, Detached, NewRoot, Shape},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -54,54 +52,90 @@ pub(crate) const SETTINGS: &str = "/proc/sys";
 /// capabilities in one of its own (NS-9).
 const NESTED_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
+/// What this machine's `/proc` has of what is masked. Asked for once: there are two dozen, and most
+/// kernels never change their mind.
+pub(crate) fn masked_here() -> &'static [(&'static str, Shape)] {
+    static FOUND: LazyLock<Vec<(&str, Shape)>> = LazyLock::new(|| {
+        let masked = MASKED_FILES.into_iter().chain(MASKED_DIRECTORIES);
+        let shape = |path| match fs::symlink_metadata(path).ok()?.is_dir() {
+            true => Some((path, Shape::Directory)),
+            false => Some((path, Shape::Other)),
+        };
+        masked.filter_map(shape).collect()
+    });
+    &FOUND
+}
+
 pub(super) fn mount(root: &NewRoot, store: &Store) -> Result<(), Failure> {
     let proc = Detached::proc().at(Step::Proc, "proc")?;
     root.mount(Path::new(PROCESSES_AT), &proc)
         .at(Step::Proc, PROCESSES_AT)?;
-    let mut masks = Masks::default();
-    for path in MASKED_FILES
-        .iter()
-        .chain(&MASKED_DIRECTORIES)
-        .map(Path::new)
-    {
-        masks.cover(root, store, path).at(Step::Proc, text(path))?;
+    let mut masks = Masks::new(root, store);
+    let here = masked_here();
+    for path in MASKED_FILES.into_iter().chain(MASKED_DIRECTORIES) {
+        let remembered = here.iter().find(|(known, _)| *known == path);
+        let remembered = remembered.map(|(_, shape)| *shape);
+        masks.cover(path, remembered).at(Step::Proc, path)?;
     }
     Ok(())
 }
 
 /// What covers files and directories. The first of each kind is made; all others are copies of
 /// it, which take a tenth of the time.
-#[derive(Default)]
-struct Masks {
+struct Masks<'a> {
+    root: &'a NewRoot,
+    store: &'a Store,
     file: Option<Detached>,
     directory: Option<Detached>,
 }
 
-impl Masks {
-    /// Covers what is at a path of the new root, if anything.
-    fn cover(&mut self, root: &NewRoot, store: &Store, path: &Path) -> io::Result<()> {
-        let Some(kind) = root.find(path)? else {
+impl<'a> Masks<'a> {
+    fn new(root: &'a NewRoot, store: &'a Store) -> Self {
+        Self {
+            root,
+            store,
+            file: None,
+            directory: None,
+        }
+    }
+
+    /// Covers what is at a path of the new root, if anything. What was there before need not be
+    /// looked for.
+    fn cover(&mut self, path: &str, remembered: Option<Shape>) -> io::Result<()> {
+        let path = Path::new(path);
+        if let Some(shape) = remembered
+            && self.cover_with(path, shape).is_ok()
+        {
             return Ok(());
-        };
-        let first = match kind {
-            FileType::Directory => &mut self.directory,
-            _ => &mut self.file,
+        }
+        match self.root.find(path)? {
+            Some(shape) => self.cover_with(path, shape),
+            None => Ok(()),
+        }
+    }
+
+    fn cover_with(&mut self, path: &Path, shape: Shape) -> io::Result<()> {
+        let first = match shape {
+            Shape::Directory => &mut self.directory,
+            Shape::Other => &mut self.file,
         };
         if let Some(first) = first {
-            return root.cover_found(path, &first.copy()?);
+            return self.root.cover_found(path, &first.copy()?);
         }
-        let made = match kind {
-            FileType::Directory => store.make_empty()?,
-            _ => Detached::device(Path::new("/dev/null"))?,
+        let made = match shape {
+            Shape::Directory => self.store.make_empty()?,
+            Shape::Other => Detached::device(Path::new("/dev/null"))?,
         };
-        root.cover_found(path, first.insert(made))
+        self.root.cover_found(path, &made)?;
+        *first = Some(made);
+        Ok(())
     }
 }
 
 /// Makes the kernel's settings unwritable, and asks for the one that was written before.
 pub(crate) fn seal_settings() -> Result<(), Failure> {
     mounts::make_read_only(Path::new(SETTINGS)).at(Step::Proc, SETTINGS)?;
-    let nested = std::fs::read_to_string(NESTED_NAMESPACES);
+    let nested = fs::read_to_string(NESTED_NAMESPACES);
     match nested.at(Step::NestedNamespaces, NESTED_NAMESPACES)?.trim() {
         "0" => Ok(()),
         other => Err(io::Error::from(io::ErrorKind::InvalidData)).at(

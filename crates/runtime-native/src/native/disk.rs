@@ -5,7 +5,8 @@
 //! is filling, seldom when nothing changes there, not at all while nothing in the sandbox has run
 //! since it last looked, never long at a time and with pauses between,
 //! which are shorter when the limit is close. When the layers are too large and still growing,
-//! whoever could be writing is killed. A single file cannot outgrow the limit meanwhile: the
+//! whoever could be writing is killed. What is there then is looked through once more: whoever was
+//! killed had gone on writing until then, and whoever cleans up must not be killed for that. A single file cannot outgrow the limit meanwhile: the
 //! kernel refuses that by itself.
 //!
 //! Directories that cannot be opened hide what is in them, except when we are root. Where there
@@ -56,6 +57,13 @@ const MEASURE_MAX: Duration = Duration::from_secs(2);
 /// sandbox writes, the layers are looked through after so many glances at it.
 const GLANCES_MAX: u32 = 16;
 
+/// By so much may layers that are too large grow before anybody is killed once more: the executor keeps
+/// something on the disk for each of its shells.
+const LEEWAY: DiskLimit = DiskLimit {
+    bytes: 1024 * 1024,
+    inodes: 64,
+};
+
 /// The file that tells how often the limit was passed.
 pub(super) const COUNTER: &str = "disk-limit";
 
@@ -66,6 +74,32 @@ pub struct DiskLimit {
     pub bytes: u64,
     /// Files and directories.
     pub inodes: u64,
+}
+
+impl DiskLimit {
+    const NOTHING: Self = Self {
+        bytes: 0,
+        inodes: 0,
+    };
+
+    /// What was found, and a little more.
+    fn just_above(found: Held) -> Self {
+        Self {
+            bytes: found.bytes.saturating_add(LEEWAY.bytes),
+            inodes: found.inodes.saturating_add(LEEWAY.inodes),
+        }
+    }
+
+    fn min(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            inodes: self.inodes.min(other.inodes),
+        }
+    }
+
+    fn is_passed_by(self, found: Held) -> bool {
+        found.bytes > self.bytes || found.inodes > self.inodes
+    }
 }
 
 /// What a file system still has.
@@ -149,6 +183,10 @@ pub(super) struct DiskWatch {
     held: Held,
     /// The one that did not.
     walk: Option<Walk>,
+    /// What layers that are too large may hold, because it was there when somebody was killed for it.
+    tolerated: DiskLimit,
+    /// Somebody was killed, and no walk since then has come to its end.
+    is_settling: bool,
     /// The directories that overlays work in; what they make there is closed to everybody.
     closed: Vec<Identity>,
     free_at_first: Option<Free>,
@@ -202,6 +240,8 @@ impl DiskWatch {
             exceeded: 0,
             held: Held::default(),
             walk: None,
+            tolerated: DiskLimit::NOTHING,
+            is_settling: false,
             closed,
             free_at_first: free,
             free,
@@ -242,7 +282,8 @@ impl DiskWatch {
             _ => true,
         };
         self.glances += 1;
-        if !filling && self.walk.is_none() && self.glances < GLANCES_MAX {
+        let may_wait = self.walk.is_none() && !self.is_settling;
+        if !filling && may_wait && self.glances < GLANCES_MAX {
             self.next = Instant::now() + SELDOM.min(self.pause_max(self.held));
             return false;
         }
@@ -254,19 +295,42 @@ impl DiskWatch {
         let mut walk = self.walk.take().unwrap_or_else(new);
         let progress = walk.proceed(Some(begun + LOOK_MAX));
         let held = walk.held();
-        let grew = held.bytes > self.held.bytes || held.inodes > self.held.inodes;
+        let grew = self.tolerated.is_passed_by(held);
         let is_exceeded = (grew && self.is_past(self.used(held)))
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
+        if is_exceeded && !self.is_settling {
+            self.settle();
+            return true;
+        }
         let pause = (begun.elapsed() * REST).max(self.often(held));
         self.next = Instant::now() + pause.min(self.pause_max(held));
         match progress {
             Progress::Finished => {
+                self.tolerate(held);
                 self.held = held;
                 self.activity.seen = activity.filter(|_| is_new);
             }
             Progress::Interrupted => self.walk = Some(walk),
         }
-        is_exceeded
+        false
+    }
+
+    /// Has a new walk begun as soon as whoever could be writing is killed.
+    fn settle(&mut self) {
+        self.is_settling = true;
+        self.activity.seen = None;
+        self.next = Instant::now();
+    }
+
+    /// Whoever removes something cannot put as much in its place.
+    fn tolerate(&mut self, found: Held) {
+        let found_now = DiskLimit::just_above(found);
+        self.tolerated = match self.is_past(self.used(found)) {
+            true if self.is_settling => found_now,
+            true => self.tolerated.min(found_now),
+            false => DiskLimit::NOTHING,
+        };
+        self.is_settling = false;
     }
 
     /// What came to the layers since the beginning.
@@ -284,10 +348,7 @@ impl DiskWatch {
             bytes: first.bytes.saturating_sub(now.bytes),
             inodes: first.inodes.saturating_sub(now.inodes),
         });
-        lost.unwrap_or(DiskLimit {
-            bytes: 0,
-            inodes: 0,
-        })
+        lost.unwrap_or(DiskLimit::NOTHING)
     }
 
     fn is_past(&self, amount: DiskLimit) -> bool {

@@ -44,6 +44,40 @@ fn bytes_up_to_the_limit_are_fine_and_past_it_are_told_while_they_grow_ns_16() {
 }
 
 #[test]
+fn nobody_is_killed_for_what_was_written_before_somebody_else_was_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let file = |number: u32| place.path().join(format!("layer/{number}"));
+    let make = |range: std::ops::Range<u32>| range.for_each(|n| fs::write(file(n), "").unwrap());
+    make(0..20);
+    assert!(look(&mut watch));
+    // Until it was killed, and what starts the next shell.
+    make(20..1000);
+    assert!(watch.due_in().is_zero());
+    assert!(!watch.look());
+    make(1000..1010);
+    assert!(!look(&mut watch));
+    // What was removed cannot be made again.
+    (0..500).for_each(|n| fs::remove_file(file(n)).unwrap());
+    assert!(!look(&mut watch));
+    make(0..100);
+    assert!(look(&mut watch));
+    assert!(!look(&mut watch));
+    // Nor can little by little what was not there.
+    make(2000..2060);
+    assert!(!look(&mut watch));
+    make(2060..2120);
+    assert!(look(&mut watch));
+    // With room again, the limit is what it was.
+    fs::remove_dir_all(place.path().join("layer")).unwrap();
+    fs::create_dir(place.path().join("layer")).unwrap();
+    assert!(!look(&mut watch));
+    assert!(!look(&mut watch));
+    make(0..11);
+    assert!(look(&mut watch));
+}
+
+#[test]
 fn files_are_counted_with_directories_and_hard_links_ns_16() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
@@ -141,9 +175,10 @@ fn nothing_is_walked_while_nothing_has_run_and_everything_once_something_has_ns_
     assert!(watch.due_in() > OFTEN);
     clock.set(Some(2));
     assert!(look(&mut watch));
+    assert!(!look(&mut watch));
     // A clock that cannot be read says nothing.
     clock.set(None);
-    fs::write(place.path().join("layer/more"), vec![1; 1024 * 1024]).unwrap();
+    fs::write(place.path().join("layer/more"), vec![1; 2 * 1024 * 1024]).unwrap();
     assert!(look(&mut watch));
 }
 

@@ -1,27 +1,42 @@
 //! This program in huge pages.
 
-use std::{fs, io, ptr};
+use std::{fs, fs::File, io, os::fd::AsRawFd as _, os::unix::fs::FileExt as _, ptr, slice};
 
-use crate::pages::{HUGE_BYTES, Stretch, huge_stretches, is_huge};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-/// What is mapped where, and in which pages.
+use crate::pages::{HUGE_BYTES, Stretch, huge_stretches};
+
+/// What is mapped where.
 const MAPPINGS: &str = "/proc/self/smaps";
 
 /// A released program is smaller. One that was built to be debugged is not worth its memory.
 const HELD_BYTES_MAX: usize = 96 * 1024 * 1024;
 
-/// This program on its way into huge pages of memory instead of pages of its file, so that a copy of
-/// this process has all of it from its first moment. Otherwise the kernel maps it into every copy
-/// anew, a few pages at a time as they are used.
+/// What is copied in one step.
+const STEP_BYTES: usize = HUGE_BYTES / 4;
+
+/// This program on its way into huge pages of memory instead of pages of its file, which the kernel maps
+/// into every copy of this process anew, a few at a time as they are used. Of huge pages it maps two
+/// mebibytes at once.
 ///
-/// The way is made in steps of less than a millisecond, so that a process can do something else
+/// They belong to a file without a name that nobody can change any more: pages that were this process's
+/// own would have to be noted for each copy when it is made, used or not.
+///
+/// The way is made in steps of about a millisecond at most, so that a process can do something else
 /// between two of them, such as to copy itself. That process must have a single thread.
 #[derive(Debug, Default)]
 pub struct HugeProgram {
     /// What has not been begun; to find out what there is to do is the first step.
     waiting: Option<Vec<Stretch>>,
-    begun: Option<HugeCopy>,
+    begun: Option<Begun>,
     held: usize,
+}
+
+/// What has been done of a part.
+#[derive(Debug)]
+enum Begun {
+    Copy(HugeCopy),
+    Mapped(HugeMapping),
 }
 
 impl HugeProgram {
@@ -40,21 +55,25 @@ impl HugeProgram {
             self.waiting = Some(find()?);
             return Ok(true);
         };
-        let Some(mut copy) = self.begun.take() else {
-            self.begun = waiting.pop().map(HugeCopy::begin).transpose()?;
-            return Ok(self.begun.is_some());
+        self.begun = match self.begun.take() {
+            None => match waiting.pop() {
+                None => return Ok(false),
+                Some(stretch) => Some(Begun::Copy(HugeCopy::begin(stretch)?)),
+            },
+            Some(Begun::Copy(copy)) if copy.is_whole() => Some(Begun::Mapped(copy.map()?)),
+            Some(Begun::Copy(mut copy)) => {
+                copy.go_on()?;
+                Some(Begun::Copy(copy))
+            }
+            Some(Begun::Mapped(mapping)) if mapping.is_huge() => {
+                self.held += mapping.put_in_place()?;
+                None
+            }
+            Some(Begun::Mapped(mut mapping)) => {
+                mapping.join_page()?;
+                Some(Begun::Mapped(mapping))
+            }
         };
-        if copy.is_whole() {
-            self.held += copy.put_in_place()?;
-            return Ok(true);
-        }
-        copy.copy_page();
-        // Many small pages would make every copy of this process slower.
-        if (copy.is_at_first_page() || copy.is_whole()) && !copy.is_huge()? {
-            waiting.clear();
-            return Ok(false);
-        }
-        self.begun = Some(copy);
         Ok(true)
     }
 }
@@ -71,81 +90,111 @@ fn find() -> io::Result<Vec<Stretch>> {
     })
 }
 
-/// A copy of a part of this program. Dropping it unmaps it.
+/// A copy of a part of this program, in a file.
 #[derive(Debug)]
 struct HugeCopy {
     stretch: Stretch,
-    /// More than is needed, so that a huge page can begin in it.
-    mapping: *mut libc::c_void,
-    mapped: usize,
-    start: usize,
+    file: File,
+    /// Bytes of the program's.
     copied: usize,
 }
 
 impl HugeCopy {
     fn begin(stretch: Stretch) -> io::Result<Self> {
-        let length = stretch.pages.len();
-        let mapped = length + HUGE_BYTES;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other.
-        let mapping = unsafe { libc::mmap(ptr::null_mut(), mapped, access, kind, -1, 0) };
-        if mapping == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = (mapping as usize).next_multiple_of(HUGE_BYTES);
-        // SAFETY: the advice is for the inside of the mapping, which is ours; it need not be taken.
-        unsafe { libc::madvise(start as *mut _, length, libc::MADV_HUGEPAGE) };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("zareba-program", flags)?);
+        file.set_len(stretch.pages.len() as u64)?;
         Ok(Self {
             stretch,
-            mapping,
-            mapped,
-            start,
+            file,
             copied: 0,
         })
     }
 
     fn is_whole(&self) -> bool {
-        self.copied == self.stretch.pages.len()
+        self.copied == self.stretch.program.len()
     }
 
-    fn is_at_first_page(&self) -> bool {
-        self.copied == HUGE_BYTES
-    }
-
-    /// Copies what the program has in the next huge page. There must be one.
-    fn copy_page(&mut self) {
-        assert!(!self.is_whole(), "there is no page left");
+    fn go_on(&mut self) -> io::Result<()> {
         let Stretch { pages, program, .. } = &self.stretch;
-        let page = pages.start + self.copied;
-        let from = page.max(program.start);
-        let length = (page + HUGE_BYTES).min(program.end) - from;
-        let to = self.start + (from - pages.start);
-        // SAFETY: both ranges are inside, because every page of a stretch has a part of the program.
-        // The source is a mapping of our own file that can be read and that nobody can have written
-        // to; the destination is new, writable, and apart from it.
-        unsafe { ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) };
-        self.copied += HUGE_BYTES;
+        let from = program.start + self.copied;
+        let length = STEP_BYTES.min(program.end - from);
+        // SAFETY: the range is inside a mapping of our own file, which stays, can be read, and cannot
+        // be written to.
+        let bytes = unsafe { slice::from_raw_parts(from as *const u8, length) };
+        let offset = from - pages.start;
+        self.file.write_all_at(bytes, offset as u64)?;
+        self.copied += length;
+        Ok(())
     }
 
-    /// Whether the kernel gave huge pages for what was copied.
-    fn is_huge(&self) -> io::Result<bool> {
-        let mappings = fs::read_to_string(MAPPINGS)?;
-        Ok(is_huge(&mappings, self.start, self.copied))
-    }
-
-    /// Moves it to where the program expects its own, and says how many bytes that are.
-    fn put_in_place(self) -> io::Result<usize> {
-        let access = if self.stretch.is_executable {
+    /// Maps it, when nobody can change it any more: all copies of this process will share it, and not
+    /// all of them trust each other.
+    fn map(self) -> io::Result<HugeMapping> {
+        fcntl_add_seals(
+            &self.file,
+            SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+        )?;
+        let length = self.stretch.pages.len();
+        let mapped = length + HUGE_BYTES;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other.
+        let room = unsafe { libc::mmap(ptr::null_mut(), mapped, libc::PROT_NONE, kind, -1, 0) };
+        if room == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = HugeMapping {
+            start: (room as usize).next_multiple_of(HUGE_BYTES),
+            stretch: self.stretch,
+            room,
+            mapped,
+            joined: 0,
+        };
+        let access = if mapping.stretch.is_executable {
             libc::PROT_READ | libc::PROT_EXEC
         } else {
             libc::PROT_READ
         };
-        let (copy, length) = (self.start as *mut libc::c_void, self.copied);
-        // SAFETY: the range is ours alone, and nobody writes to it any more.
-        if unsafe { libc::mprotect(copy, length, access) } != 0 {
+        let (start, file) = (mapping.start as *mut libc::c_void, self.file.as_raw_fd());
+        let kind = libc::MAP_PRIVATE | libc::MAP_FIXED;
+        // SAFETY: the range is inside the room that was made for it, where nothing is.
+        if unsafe { libc::mmap(start, length, access, kind, file, 0) } == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        Ok(mapping)
+    }
+}
+
+/// A copy of a part of this program, mapped with the same rights. Dropping it unmaps it.
+#[derive(Debug)]
+struct HugeMapping {
+    stretch: Stretch,
+    /// More than is needed, so that a huge page can begin in it.
+    room: *mut libc::c_void,
+    mapped: usize,
+    start: usize,
+    joined: usize,
+}
+
+impl HugeMapping {
+    fn is_huge(&self) -> bool {
+        self.joined == self.stretch.pages.len()
+    }
+
+    /// Has the kernel make a huge page of the next small ones, or say that it does not.
+    fn join_page(&mut self) -> io::Result<()> {
+        let page = (self.start + self.joined) as *mut libc::c_void;
+        // SAFETY: the page is inside the mapping, which is ours; what is in it stays as it is.
+        if unsafe { libc::madvise(page, HUGE_BYTES, libc::MADV_COLLAPSE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.joined += HUGE_BYTES;
+        Ok(())
+    }
+
+    /// Moves it to where the program expects its own, and says how many bytes that are.
+    fn put_in_place(self) -> io::Result<usize> {
+        let (copy, length) = (self.start as *mut libc::c_void, self.joined);
         let place = self.stretch.pages.start as *mut libc::c_void;
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: what is replaced are the same bytes with the same rights, and around them nothing, in
@@ -157,10 +206,10 @@ impl HugeCopy {
     }
 }
 
-impl Drop for HugeCopy {
+impl Drop for HugeMapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made for this value. What was moved out of it is elsewhere, and
+        // SAFETY: the room was made for this value. What was moved out of it is elsewhere, and
         // nobody else has been given an address in this range meanwhile: there is one thread.
-        unsafe { libc::munmap(self.mapping, self.mapped) };
+        unsafe { libc::munmap(self.room, self.mapped) };
     }
 }

@@ -1,6 +1,12 @@
 //! What a spawner does to its own memory, for the sake of its copies.
 
-use std::{env, fs, os::fd::AsFd as _, process::Command};
+use std::{
+    env,
+    fs::{self, OpenOptions},
+    io::{ErrorKind, Write as _},
+    os::fd::AsFd as _,
+    process::Command,
+};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use zareba_confine::fork_off;
@@ -42,17 +48,39 @@ fn assert_succeeds(work: impl FnOnce()) {
 
 fn hold_and_go_on() {
     let held = hold();
-    let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let setting = fs::read_to_string(setting).unwrap_or_default();
-    if setting.is_empty() || setting.contains("[never]") {
-        assert_eq!(held, 0);
+    if held == 0 {
+        let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
+        let setting = fs::read_to_string(setting).unwrap_or_default();
+        assert!(setting.is_empty() || setting.contains("[never]"));
         return;
     }
-    assert!(held > 0);
     assert!(executable_in_huge_pages() > 0);
+    assert_cannot_be_changed();
     // Nothing of its file is left where they are.
     assert_eq!(hold(), 0);
     assert_succeeds(|| assert!(executable_in_huge_pages() > 0));
+}
+
+/// All copies share them, and what one of them could write would be another's program.
+fn assert_cannot_be_changed() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let held: Vec<&str> = maps
+        .lines()
+        .filter(|line| line.contains("memfd:zareba-program"))
+        .collect();
+    assert!(held.iter().any(|line| line.contains(" r-xp ")), "{maps}");
+    for line in held {
+        assert!(
+            !line.split(' ').nth(1).unwrap().contains(['w', 's']),
+            "{line}"
+        );
+        let range = line.split(' ').next().unwrap();
+        let file = format!("/proc/self/map_files/{range}");
+        let opened = OpenOptions::new().write(true).open(&file);
+        let written = opened.and_then(|mut file| file.write_all(&[0]));
+        let refused = written.unwrap_err().kind();
+        assert_eq!(refused, ErrorKind::PermissionDenied, "{line}");
+    }
 }
 
 /// Kilobytes of huge pages that this process has for programs.
@@ -61,7 +89,7 @@ fn executable_in_huge_pages() -> usize {
     let mut is_executable = false;
     let mut sum = 0;
     for line in mappings.lines() {
-        if let Some(amount) = line.strip_prefix("AnonHugePages:") {
+        if let Some(amount) = line.strip_prefix("ShmemPmdMapped:") {
             let amount: usize = amount.trim().trim_end_matches(" kB").parse().unwrap();
             sum += if is_executable { amount } else { 0 };
         } else if line.contains(" r-xp ") {
