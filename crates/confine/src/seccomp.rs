@@ -12,6 +12,7 @@ mod install;
 mod profile;
 mod program;
 mod ready;
+mod shorten;
 
 pub use error::SeccompError;
 pub use install::CompiledFilter;

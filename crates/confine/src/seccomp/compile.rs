@@ -29,10 +29,23 @@ pub(super) fn compile(
     profile: &SeccompProfile,
     permissions: Permissions,
 ) -> Result<BpfProgram, SeccompError> {
-    let architecture = ARCHITECTURE.ok_or(SeccompError::Architecture {
+    program::write(architecture()?, &runs(&decisions(profile, permissions)?))
+}
+
+/// The same before it is shortened, to compare with.
+#[cfg(test)]
+pub(super) fn compile_at_length(
+    profile: &SeccompProfile,
+    permissions: Permissions,
+) -> Result<BpfProgram, SeccompError> {
+    let runs = runs(&decisions(profile, permissions)?);
+    Ok(program::write_at_length(architecture()?, &runs))
+}
+
+fn architecture() -> Result<u32, SeccompError> {
+    ARCHITECTURE.ok_or(SeccompError::Architecture {
         architecture: std::env::consts::ARCH,
-    })?;
-    program::write(architecture, &runs(&decisions(profile, permissions)?))
+    })
 }
 
 /// What the entries say about one call.

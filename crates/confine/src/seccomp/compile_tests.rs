@@ -485,7 +485,7 @@ fn what_the_kernel_would_not_take_is_refused_before() {
             "{number}"
         );
     }
-    let too_long: Vec<Run> = (0..4000).map(run).collect();
+    let too_long: Vec<Run> = (0..5000).map(run).collect();
     let refused = program::write(ARCHITECTURE, &too_long).unwrap_err();
     assert!(matches!(refused, SeccompError::TooLong { instructions } if instructions > 4096));
 }

@@ -8,7 +8,7 @@
 
 use seccompiler::{BpfProgram, SeccompRule, sock_filter};
 
-use super::error::SeccompError;
+use super::{error::SeccompError, shorten::shorten};
 
 /// What the kernel accepts, `BPF_MAXINSNS`.
 pub(super) const INSTRUCTIONS_MAX: usize = 4096;
@@ -64,6 +64,16 @@ pub(super) struct Run {
 
 /// Writes the whole filter. `runs` starts at number 0 and ascends.
 pub(super) fn write(architecture: u32, runs: &[Run]) -> Result<BpfProgram, SeccompError> {
+    let program = shorten(&write_at_length(architecture, runs));
+    if program.len() > INSTRUCTIONS_MAX {
+        return Err(SeccompError::TooLong {
+            instructions: program.len(),
+        });
+    }
+    Ok(program)
+}
+
+pub(super) fn write_at_length(architecture: u32, runs: &[Run]) -> BpfProgram {
     let mut program = vec![
         load(ARCHITECTURE_OFFSET),
         branch(JUMP_IF_EQUAL, architecture, 1, 0),
@@ -71,12 +81,7 @@ pub(super) fn write(architecture: u32, runs: &[Run]) -> Result<BpfProgram, Secco
         load(NUMBER_OFFSET),
     ];
     program.append(&mut search(runs));
-    if program.len() > INSTRUCTIONS_MAX {
-        return Err(SeccompError::TooLong {
-            instructions: program.len(),
-        });
-    }
-    Ok(program)
+    program
 }
 
 /// Finds the run that a number belongs to. As deep as the number of runs has binary digits.
@@ -117,11 +122,11 @@ fn load(offset: u32) -> sock_filter {
     statement(LOAD, offset)
 }
 
-fn finish(verdict: Verdict) -> sock_filter {
+pub(super) fn finish(verdict: Verdict) -> sock_filter {
     statement(RETURN, verdict.0)
 }
 
-fn statement(code: u16, k: u32) -> sock_filter {
+pub(super) fn statement(code: u16, k: u32) -> sock_filter {
     sock_filter {
         code,
         jt: 0,
@@ -130,7 +135,7 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-fn branch(code: u16, k: u32, if_true: u8, if_false: u8) -> sock_filter {
+pub(super) fn branch(code: u16, k: u32, if_true: u8, if_false: u8) -> sock_filter {
     sock_filter {
         code,
         jt: if_true,
