@@ -19,6 +19,8 @@ pub(super) const ARCHITECTURE_OFFSET: u32 = 4;
 
 /// `BPF_LD | BPF_W | BPF_ABS`.
 pub(super) const LOAD: u16 = 0x20;
+/// `BPF_ALU | BPF_AND | BPF_K`, which masks what was loaded.
+pub(super) const AND: u16 = 0x54;
 /// `BPF_JMP | BPF_JA`.
 pub(super) const JUMP: u16 = 0x05;
 /// `BPF_JMP | BPF_JEQ | BPF_K`.

@@ -3,11 +3,8 @@
 
 use super::{
     install::CompiledFilter,
-    program::{JUMP, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL, LOAD, RETURN, Verdict},
+    program::{AND, JUMP, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL, LOAD, RETURN, Verdict},
 };
-
-/// `BPF_ALU | BPF_AND | BPF_K`, which masks what was loaded.
-const AND: u16 = 0x54;
 
 /// One system call, as a filter sees it.
 #[derive(Clone, Copy, Debug)]

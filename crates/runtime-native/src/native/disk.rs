@@ -5,7 +5,7 @@
 //! is filling, seldom when nothing changes there, not at all while nothing in the sandbox has run
 //! since it last looked, never long at a time and with pauses between,
 //! which are shorter when the limit is close. When the layers are too large and still growing,
-//! whoever could be writing is killed. What is there then is looked through once more: whoever was
+//! whoever could be writing is killed. What is there then is looked at once more, at once: whoever was
 //! killed had gone on writing until then, and whoever cleans up must not be killed for that. A single file cannot outgrow the limit meanwhile: the
 //! kernel refuses that by itself.
 //!
@@ -185,7 +185,7 @@ pub(super) struct DiskWatch {
     walk: Option<Walk>,
     /// What layers that are too large may hold, because it was there when somebody was killed for it.
     tolerated: DiskLimit,
-    /// Somebody was killed, and no walk since then has come to its end.
+    /// Somebody was killed, and nobody has looked since then.
     is_settling: bool,
     /// The directories that overlays work in; what they make there is closed to everybody.
     closed: Vec<Identity>,
@@ -298,15 +298,16 @@ impl DiskWatch {
         let grew = self.tolerated.is_passed_by(held);
         let is_exceeded = (grew && self.is_past(self.used(held)))
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
-        if is_exceeded && !self.is_settling {
-            self.settle();
+        let is_settling = std::mem::take(&mut self.is_settling);
+        if is_exceeded && !is_settling {
+            self.settle(held);
             return true;
         }
         let pause = (begun.elapsed() * REST).max(self.often(held));
         self.next = Instant::now() + pause.min(self.pause_max(held));
         match progress {
             Progress::Finished => {
-                self.tolerate(held);
+                self.tolerate(held, is_settling);
                 self.held = held;
                 self.activity.seen = activity.filter(|_| is_new);
             }
@@ -315,22 +316,23 @@ impl DiskWatch {
         false
     }
 
-    /// Has a new walk begun as soon as whoever could be writing is killed.
-    fn settle(&mut self) {
+    /// Has somebody look anew as soon as whoever could be writing is killed.
+    fn settle(&mut self, found: Held) {
+        self.tolerated = DiskLimit::just_above(found);
+        self.held = found;
         self.is_settling = true;
         self.activity.seen = None;
         self.next = Instant::now();
     }
 
     /// Whoever removes something cannot put as much in its place.
-    fn tolerate(&mut self, found: Held) {
+    fn tolerate(&mut self, found: Held, is_settling: bool) {
         let found_now = DiskLimit::just_above(found);
         self.tolerated = match self.is_past(self.used(found)) {
-            true if self.is_settling => found_now,
+            true if is_settling => found_now,
             true => self.tolerated.min(found_now),
             false => DiskLimit::NOTHING,
         };
-        self.is_settling = false;
     }
 
     /// What came to the layers since the beginning.

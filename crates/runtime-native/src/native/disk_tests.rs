@@ -78,6 +78,31 @@ fn nobody_is_killed_for_what_was_written_before_somebody_else_was_ns_16() {
 }
 
 #[test]
+fn only_the_look_that_follows_lets_anybody_write_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let file = |number: u32| place.path().join(format!("layer/{number}"));
+    let make = |range: std::ops::Range<u32>| range.for_each(|n| fs::write(file(n), "").unwrap());
+    make(0..20);
+    assert!(look(&mut watch));
+    make(20..200);
+    // It came to its end in time, and another did not.
+    assert!(!look(&mut watch));
+    let mut walk = Walk::begin(&watch.layers, Vec::new());
+    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
+    watch.walk = Some(walk);
+    make(200..400);
+    assert!(look(&mut watch));
+    // Nor is anybody left alone in the rest of one that began after somebody was killed.
+    let mut walk = Walk::begin(&watch.layers, Vec::new());
+    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
+    watch.walk = Some(walk);
+    watch.is_settling = false;
+    make(400..600);
+    assert!(look(&mut watch));
+}
+
+#[test]
 fn files_are_counted_with_directories_and_hard_links_ns_16() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
@@ -141,6 +166,7 @@ fn what_cannot_be_seen_counts_as_what_the_file_system_lost_ns_16() {
         bytes: 0,
         inodes: 0,
     });
+    assert!(!look(&mut watch));
     assert!(!look(&mut watch));
 }
 

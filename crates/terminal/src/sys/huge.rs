@@ -1,8 +1,16 @@
 //! This program in huge pages.
 
-use std::{fs, fs::File, io, os::fd::AsRawFd as _, os::unix::fs::FileExt as _, ptr, slice};
+use std::{
+    fs::{self, File},
+    io,
+    os::{fd::AsRawFd as _, unix::fs::FileExt as _},
+    ptr, slice,
+};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
+    process::{Resource, getrlimit},
+};
 
 use crate::pages::{HUGE_BYTES, Stretch, huge_stretches};
 
@@ -78,12 +86,14 @@ impl HugeProgram {
     }
 }
 
-/// What there is of this program to hold in huge pages: all of it, or nothing.
+/// What there is of this program to hold in huge pages: all of it, or nothing. Whoever makes a file
+/// larger than it may is ended.
 fn find() -> io::Result<Vec<Stretch>> {
     let program = fs::read_link("/proc/self/exe")?;
     let found = huge_stretches(&fs::read_to_string(MAPPINGS)?, &program);
     let wanted: usize = found.iter().map(|stretch| stretch.pages.len()).sum();
-    Ok(if wanted > HELD_BYTES_MAX {
+    let file_max = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    Ok(if wanted > HELD_BYTES_MAX || wanted as u64 > file_max {
         Vec::new()
     } else {
         found

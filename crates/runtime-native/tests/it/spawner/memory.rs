@@ -34,7 +34,8 @@ fn a_program_goes_on_in_huge_pages_and_so_do_its_copies() {
 /// Goes the whole way, with copies of this process made on it.
 fn hold() -> usize {
     let mut program = HugeProgram::default();
-    while program.step().unwrap() {
+    // Whoever has no huge pages to give refuses.
+    while program.step().unwrap_or(false) {
         assert_succeeds(|| ());
     }
     program.held()
@@ -49,9 +50,7 @@ fn assert_succeeds(work: impl FnOnce()) {
 fn hold_and_go_on() {
     let held = hold();
     if held == 0 {
-        let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
-        let setting = fs::read_to_string(setting).unwrap_or_default();
-        assert!(setting.is_empty() || setting.contains("[never]"));
+        assert!(!has_huge_pages());
         return;
     }
     assert!(executable_in_huge_pages() > 0);
@@ -59,6 +58,18 @@ fn hold_and_go_on() {
     // Nothing of its file is left where they are.
     assert_eq!(hold(), 0);
     assert_succeeds(|| assert!(executable_in_huge_pages() > 0));
+}
+
+/// Whether the kernel joins pages of files in memory when it is told to.
+fn has_huge_pages() -> bool {
+    let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let setting = fs::read_to_string(setting).unwrap_or_default();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse().ok());
+    let release: [u32; 2] = [numbers.next().unwrap(), numbers.next().unwrap()];
+    !setting.is_empty() && !setting.contains("[deny]") && release >= [6, 1]
 }
 
 /// All copies share them, and what one of them could write would be another's program.
