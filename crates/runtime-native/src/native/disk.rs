@@ -5,9 +5,9 @@
 //! is filling, seldom when nothing changes there, not at all while nothing in the sandbox has run
 //! since it last looked, never long at a time and with pauses between,
 //! which are shorter when the limit is close. When the layers are too large and still growing,
-//! whoever could be writing is killed. What is there then is looked at once more, at once: whoever was
-//! killed had gone on writing until then, and whoever cleans up must not be killed for that. A single file cannot outgrow the limit meanwhile: the
-//! kernel refuses that by itself.
+//! whoever could be writing is killed. What is there then is looked at once more, at once: whoever
+//! was killed had gone on writing until then, and whoever cleans up must not be killed for that. A
+//! single file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
 //!
 //! Directories that cannot be opened hide what is in them, except when we are root. Where there
 //! are such, what the whole file system has lost since the beginning counts instead, also what
@@ -90,6 +90,13 @@ impl DiskLimit {
         }
     }
 
+    fn of(found: Held) -> Self {
+        Self {
+            bytes: found.bytes,
+            inodes: found.inodes,
+        }
+    }
+
     fn min(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.min(other.bytes),
@@ -97,8 +104,8 @@ impl DiskLimit {
         }
     }
 
-    fn is_passed_by(self, found: Held) -> bool {
-        found.bytes > self.bytes || found.inodes > self.inodes
+    fn is_passed_by(self, amount: Self) -> bool {
+        amount.bytes > self.bytes || amount.inodes > self.inodes
     }
 }
 
@@ -179,9 +186,9 @@ pub(super) struct DiskWatch {
     base: Held,
     counter: File,
     exceeded: u64,
-    /// What the last walk found that came to its end.
+    /// What the last walk found that came to its end, or for which somebody was killed.
     held: Held,
-    /// The one that did not.
+    /// One that did not.
     walk: Option<Walk>,
     /// What layers that are too large may hold, because it was there when somebody was killed for it.
     tolerated: DiskLimit,
@@ -268,6 +275,10 @@ impl DiskWatch {
 
     /// Looks, when it is time to. Says whether the limit is passed and the layers still grow.
     pub(super) fn look(&mut self) -> bool {
+        self.look_for(LOOK_MAX)
+    }
+
+    fn look_for(&mut self, longest: Duration) -> bool {
         if !self.due_in().is_zero() {
             return false;
         }
@@ -293,9 +304,9 @@ impl DiskWatch {
         // One that goes on may have passed by what has come since it began.
         let is_new = self.walk.is_none();
         let mut walk = self.walk.take().unwrap_or_else(new);
-        let progress = walk.proceed(Some(begun + LOOK_MAX));
+        let progress = walk.proceed(Some(begun + longest));
         let held = walk.held();
-        let grew = self.tolerated.is_passed_by(held);
+        let grew = self.tolerated.is_passed_by(DiskLimit::of(held));
         let is_exceeded = (grew && self.is_past(self.used(held)))
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
         let is_settling = std::mem::take(&mut self.is_settling);
@@ -354,7 +365,7 @@ impl DiskWatch {
     }
 
     fn is_past(&self, amount: DiskLimit) -> bool {
-        amount.bytes > self.limit.bytes || amount.inodes > self.limit.inodes
+        self.limit.is_passed_by(amount)
     }
 
     /// How soon the rest of the limit could be used up when this much was found.

@@ -1,6 +1,6 @@
 //! What the watch over a sandbox's files tells, and when.
 
-use std::{cell::Cell, rc::Rc};
+use std::{cell::Cell, ops::Range, rc::Rc};
 
 use zareba_confine::{Access, Ownership};
 
@@ -28,6 +28,25 @@ fn look(watch: &mut DiskWatch) -> bool {
     watch.look()
 }
 
+fn file(place: &Path, number: u32) -> PathBuf {
+    place.join(format!("layer/{number}"))
+}
+
+fn make_files(place: &Path, mut numbers: Range<u32>) {
+    numbers
+        .try_for_each(|number| fs::write(file(place, number), ""))
+        .unwrap();
+}
+
+/// A look that has no time for anything.
+fn begin_to_look(watch: &mut DiskWatch) -> bool {
+    watch.next = Instant::now();
+    watch.free = None;
+    let is_exceeded = watch.look_for(Duration::ZERO);
+    assert!(watch.walk.is_some());
+    is_exceeded
+}
+
 #[test]
 fn bytes_up_to_the_limit_are_fine_and_past_it_are_told_while_they_grow_ns_16() {
     let place = tempfile::tempdir().unwrap();
@@ -47,18 +66,23 @@ fn bytes_up_to_the_limit_are_fine_and_past_it_are_told_while_they_grow_ns_16() {
 fn nobody_is_killed_for_what_was_written_before_somebody_else_was_ns_16() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
-    let file = |number: u32| place.path().join(format!("layer/{number}"));
-    let make = |range: std::ops::Range<u32>| range.for_each(|n| fs::write(file(n), "").unwrap());
+    let make = |range| make_files(place.path(), range);
     make(0..20);
     assert!(look(&mut watch));
     // Until it was killed, and what starts the next shell.
     make(20..1000);
     assert!(watch.due_in().is_zero());
+    // Also when everybody else only removes.
+    watch.free = Some(Free {
+        bytes: 0,
+        inodes: 0,
+    });
     assert!(!watch.look());
+    assert_eq!(watch.held.inodes, 1000);
     make(1000..1010);
     assert!(!look(&mut watch));
     // What was removed cannot be made again.
-    (0..500).for_each(|n| fs::remove_file(file(n)).unwrap());
+    (0..500).for_each(|number| fs::remove_file(file(place.path(), number)).unwrap());
     assert!(!look(&mut watch));
     make(0..100);
     assert!(look(&mut watch));
@@ -81,23 +105,17 @@ fn nobody_is_killed_for_what_was_written_before_somebody_else_was_ns_16() {
 fn only_the_look_that_follows_lets_anybody_write_ns_16() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
-    let file = |number: u32| place.path().join(format!("layer/{number}"));
-    let make = |range: std::ops::Range<u32>| range.for_each(|n| fs::write(file(n), "").unwrap());
+    let make = |range| make_files(place.path(), range);
     make(0..20);
     assert!(look(&mut watch));
     make(20..200);
-    // It came to its end in time, and another did not.
+    // It comes to its end in time, and another does not.
     assert!(!look(&mut watch));
-    let mut walk = Walk::begin(&watch.layers, Vec::new());
-    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
-    watch.walk = Some(walk);
+    assert!(!begin_to_look(&mut watch));
     make(200..400);
     assert!(look(&mut watch));
     // Nor is anybody left alone in the rest of one that began after somebody was killed.
-    let mut walk = Walk::begin(&watch.layers, Vec::new());
-    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
-    watch.walk = Some(walk);
-    watch.is_settling = false;
+    assert!(!begin_to_look(&mut watch));
     make(400..600);
     assert!(look(&mut watch));
 }
@@ -237,9 +255,7 @@ fn a_walk_that_takes_long_is_continued_also_when_nothing_is_written_ns_16() {
     let place = tempfile::tempdir().unwrap();
     let mut watch = watch(place.path());
     fs::create_dir(place.path().join("layer/a")).unwrap();
-    let mut walk = Walk::begin(&watch.layers, Vec::new());
-    assert_eq!(walk.proceed(Some(Instant::now())), Progress::Interrupted);
-    watch.walk = Some(walk);
+    assert!(!begin_to_look(&mut watch));
     watch.next = Instant::now();
     // Everybody else only removes.
     watch.free = Some(Free {
