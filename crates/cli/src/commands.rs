@@ -39,8 +39,7 @@ use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
     arguments::{
-        self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, SpawnerArguments,
-        refuse_unfit,
+        self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, refuse_unfit,
     },
     exit::Exit,
     failure::Failure,
@@ -145,7 +144,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
-        Command::Spawner(SpawnerArguments { .. }) => spawner::perform(),
+        Command::Spawner(arguments) => spawner::perform(&arguments),
         Command::Egress(arguments) => egress::perform(&arguments),
         Command::Dial(arguments) => dial::perform(&arguments),
     };

@@ -57,5 +57,6 @@ pub use sys::{fork_beside, fork_off, replace_environment};
 pub fn look_ahead() {
     let _ = arguments::find();
     readback::look_ahead();
+    root::look_ahead();
     let _ = std::fs::File::open("/proc").map(readback::ProcessDirectory::own_namespaces);
 }

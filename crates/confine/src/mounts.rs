@@ -69,6 +69,12 @@ impl From<FileType> for Shape {
     }
 }
 
+impl AsFd for Detached {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.mount.as_fd()
+    }
+}
+
 impl From<OwnedFd> for Detached {
     fn from(mount: OwnedFd) -> Self {
         Self {
@@ -229,9 +235,19 @@ impl Detached {
 
     /// A copy of a single mount that is attached in our own mount table, with the same attributes.
     pub(crate) fn copy(&self) -> io::Result<Self> {
+        self.copy_with(OpenTreeFlags::empty())
+    }
+
+    /// The same with all that is mounted below. One that nobody sees yet can be copied since Linux 6.15.
+    pub(crate) fn copy_all(&self) -> io::Result<Self> {
+        self.copy_with(OpenTreeFlags::AT_RECURSIVE)
+    }
+
+    fn copy_with(&self, extent: OpenTreeFlags) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_EMPTY_PATH;
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | extent;
         Ok(Self {
             mount: open_tree(&self.mount, "", flags)?,
             shape: self.shape,
@@ -310,6 +326,11 @@ impl NewRoot {
     pub(crate) fn cover(stage: &Path, root: &Detached) -> io::Result<Self> {
         // Opened here, because a place of another mount table cannot be mounted on.
         root.attach(&open_place(stage)?)?;
+        Self::detached(root)
+    }
+
+    /// Opens one that nobody sees yet. Since Linux 6.15 more can be mounted on it.
+    pub(crate) fn detached(root: &Detached) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
             root: openat(&root.mount, ".", flags, Mode::empty())?,

@@ -24,10 +24,8 @@ pub struct Policy {
     pub root: Root,
     /// What exists inside, in order: a later entry may lie below an earlier one.
     pub entries: Vec<Entry>,
-    /// What `/tmp` and everything else that lies in memory may take together.
+    /// What `/tmp`, `/dev/shm` and everything else that lies in memory may take together.
     pub memory: MemoryCap,
-    /// What `/dev/shm` may take.
-    pub shm: MemoryCap,
     /// What the program may reach over the network.
     pub network: Network,
 }
@@ -100,8 +98,11 @@ pub enum EntryKind {
         /// Where it points.
         target: PathBuf,
     },
-    /// An empty directory of the root's own.
-    Directory,
+    /// An empty directory of what is there already.
+    Directory {
+        /// Its permission bits.
+        mode: u32,
+    },
 }
 
 /// Directories that appear as one, the first on top.

@@ -12,7 +12,9 @@ mod processes;
 mod store;
 
 pub(crate) use assemble::enter;
-pub(crate) use devices::{DEVICES, DEVICES_AT};
+pub(crate) use devices::{
+    DEVICES, DEVICES_AT, look_ahead, ready_descriptor as ready_devices_descriptor,
+};
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use processes::{
     MASKED_DIRECTORIES, MASKED_FILES, PROCESSES_AT, SETTINGS, masked_here, seal_settings,

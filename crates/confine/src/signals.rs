@@ -10,16 +10,25 @@ use std::{
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd},
     ptr,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 /// Gives every signal its default meaning and lets all of them through, whatever whoever has
 /// started this process had set (NS-7).
 ///
+/// A copy of a process that has done this has little left to do. So whoever has done it gives no
+/// signal a meaning of its own after that but by [`ignore_broken_pipes`], as long as it makes copies.
+///
 /// # Errors
 /// Never on a working kernel.
 pub fn reset_signals() -> io::Result<()> {
-    // The C library keeps two of the real-time signals for itself and refuses them here.
-    for signal in 1..=libc::SIGRTMAX() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    let left = match DONE.swap(true, Ordering::Relaxed) {
+        true => libc::SIGPIPE..=libc::SIGPIPE,
+        // The C library keeps two of the real-time signals for itself and refuses them here.
+        false => 1..=libc::SIGRTMAX(),
+    };
+    for signal in left {
         // SAFETY: takes two integers and installs no handler; what is refused stays as it is.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
@@ -53,22 +62,20 @@ pub fn is_ignored(signal: i32) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Closes every descriptor but the first three and that of a network that was kept for this process
-/// ([`ReadyNetwork::keep`](crate::network::ReadyNetwork::keep)). For a program that has opened none
-/// yet: whatever there is was left open by whoever has started it, and may be a lock that is held as
-/// long as somebody has a copy.
+/// Closes every descriptor but the first three and those of what was made ready for this process: a
+/// network ([`ReadyNetwork::keep`](crate::network::ReadyNetwork::keep)), and what
+/// [`look_ahead`](crate::look_ahead) has made. For a program that has opened none yet: whatever there
+/// is was left open by whoever has started it, and may be a lock that is held as long as somebody has a
+/// copy.
 ///
 /// # Errors
 /// When the kernel does not know the call.
 pub fn close_inherited() -> io::Result<()> {
-    let mut first = 3;
-    if let Some(kept) = crate::network::kept_descriptor() {
-        if first < kept {
-            crate::sys::close_range(first, kept - 1)?;
-        }
-        first = first.max(kept + 1);
-    }
-    crate::sys::close_range(first, i32::MAX)
+    let kept = [
+        crate::network::kept_descriptor(),
+        crate::root::ready_devices_descriptor(),
+    ];
+    crate::sys::close_all_but(kept.into_iter().flatten())
 }
 
 /// Requests to end, as something to wait on. As long as it exists they do not end the process.

@@ -408,11 +408,12 @@ fn take_over(program: &Program<'_>) -> io::Result<()> {
         }
     }
     drop(moved);
-    let mut kept: Vec<i32> = program
-        .descriptors
-        .iter()
-        .map(|(_, number)| *number)
-        .collect();
+    close_all_but(program.descriptors.iter().map(|(_, number)| *number))
+}
+
+/// Closes all descriptors from 3 on but some. Those that Rust owns must not be used or dropped after.
+pub(crate) fn close_all_but(kept: impl IntoIterator<Item = i32>) -> io::Result<()> {
+    let mut kept: Vec<i32> = kept.into_iter().collect();
     kept.sort_unstable();
     let mut next = 3;
     for number in kept {

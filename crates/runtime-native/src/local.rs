@@ -91,12 +91,13 @@ impl LocalRuntime {
         Some(Self::behind(options, local, Some(walls)))
     }
 
-    /// Starts executors until as many wait as were asked for.
+    /// Starts executors until as many wait as were asked for, and what makes sandboxes start fast.
     ///
     /// # Errors
     /// When one does not start.
     pub async fn warm_up(&self) -> Result<(), RuntimeError> {
         self.sweep_once().await?;
+        self.launcher.stand_by();
         self.warm.fill().await
     }
 

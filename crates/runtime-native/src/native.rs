@@ -37,6 +37,7 @@ pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded};
 pub(crate) use groups::forget_group;
 pub(crate) use supervise::KEPT_LINE;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
+use view::View;
 pub(crate) use view::WORKSPACE;
 pub use view::{SystemMode, WorkspaceMode};
 
@@ -70,11 +71,16 @@ fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Finds out what is the same for all supervisors of this machine, ahead of them. What fails now
-/// fails there again, where somebody is told.
-pub(crate) fn find_out_for_all() {
+/// Finds out, and makes, what is the same for all supervisors of a state directory, ahead of them. What
+/// fails now fails there again, where somebody is told.
+pub(crate) fn find_out_for_all(state_dir: &Path) {
     groups::look_ahead();
-    view::look_ahead();
+    let machine = View::Machine {
+        system: SystemMode::CopyOnWrite,
+    };
+    if let Ok(identity) = supervise::choose_identity(&machine) {
+        view::look_ahead(state_dir, identity);
+    }
     zareba_confine::look_ahead();
     // To ask a virtual processor what it can do takes as long as a dozen system calls.
     #[cfg(target_arch = "x86_64")]
@@ -120,7 +126,7 @@ impl NativeRuntime {
         Self(LocalRuntime::behind(options, local, Some(walls)))
     }
 
-    /// Starts sandboxes until as many wait as were asked for.
+    /// Starts sandboxes until as many wait as were asked for, and what makes others start fast.
     ///
     /// # Errors
     /// When one does not start.

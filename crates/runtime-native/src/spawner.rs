@@ -31,7 +31,8 @@ const GO_AHEAD: &[u8; 1] = b">";
 /// somebody waiting for longer than this has been stopped.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Starts supervisors, from the third on by copying.
+/// Starts supervisors by copying: from the third on, or from the first on for whoever has said that
+/// there will be many.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     /// Whose sandboxes they are, for people who look at processes.
@@ -57,6 +58,14 @@ impl Spawner {
             state_dir: state_dir.to_owned(),
             state: Mutex::new(State::Unused),
             free: Condvar::new(),
+        }
+    }
+
+    /// Starts the spawner ahead of all orders, if it can be.
+    pub(crate) fn stand_by(&self, program: &Path) {
+        let mut state = self.lock();
+        if let State::Unused | State::UsedOnce = *state {
+            *state = self.begin(program);
         }
     }
 
@@ -106,17 +115,19 @@ impl Spawner {
             State::Running(running) => return Some(running),
             State::Busy => {}
             State::Unused => *state = State::UsedOnce,
-            State::UsedOnce => {
-                *state = match Running::start(program, &self.state_dir) {
-                    Ok(running) => State::Running(running),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot start a spawner of sandboxes");
-                        State::UsedOnce
-                    }
-                }
-            }
+            State::UsedOnce => *state = self.begin(program),
         }
         None
+    }
+
+    fn begin(&self, program: &Path) -> State {
+        match Running::start(program, &self.state_dir) {
+            Ok(running) => State::Running(running),
+            Err(error) => {
+                tracing::warn!(%error, "cannot start a spawner of sandboxes");
+                State::UsedOnce
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

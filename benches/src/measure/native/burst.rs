@@ -24,6 +24,9 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let mut ours = Burst {
         sandboxes: &sandboxes,
     };
+    // As a server does when it begins.
+    sandboxes.wait(sandboxes.runtime().warm_up())?;
+    become_idle();
     let first = ours.once()?;
     let mut bash = Echo::bash(&setting.program.home).at_once(COUNT);
     let plan = plan(setting.effort);
@@ -36,7 +39,7 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     ];
     let name = format!("{name}, beside bubblewrap");
     rows.push(Row::new(
-        format!("the first {COUNT} of a server, which has nothing ready"),
+        format!("the first {COUNT} of a server"),
         Quantity::time(first),
     ));
     rows.push(

@@ -1,6 +1,6 @@
 //! The control groups of this machine, as they are offered to this process.
 
-use std::path::Path;
+use std::{fs::File, io::Read as _, path::Path};
 
 use super::{
     Access, CgroupError, Controller, Hierarchy, Reason, Version,
@@ -137,11 +137,17 @@ impl Host {
     }
 }
 
+/// Reads a file of the kernel, which does not tell its size: to find that out piece by piece takes a
+/// call for each.
 pub(super) fn read(path: &Path) -> Result<String, CgroupError> {
-    std::fs::read_to_string(path).map_err(|source| CgroupError::Read {
+    const USUAL_BYTES: usize = 4 * 1024;
+    let mut text = String::with_capacity(USUAL_BYTES);
+    let read = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map_err(|source| CgroupError::Read {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    Ok(text)
 }
 
 #[cfg(test)]

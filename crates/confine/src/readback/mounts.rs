@@ -162,7 +162,7 @@ pub(super) fn expected(policy: &Policy, exists: impl Fn(&str) -> bool) -> Vec<Ex
             }
             EntryKind::Overlay(overlay) => Some(Expected::overlay(point, overlay)),
             EntryKind::Memory { .. } => Some(Expected::new(point, PLAIN, "tmpfs")),
-            EntryKind::Link { .. } | EntryKind::Directory => None,
+            EntryKind::Link { .. } | EntryKind::Directory { .. } => None,
         });
     }
     expected.push(Expected::new("/tmp", PLAIN, "tmpfs"));

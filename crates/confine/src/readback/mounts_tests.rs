@@ -34,7 +34,6 @@ fn policy(entries: Vec<Entry>) -> Policy {
         root: Root::Memory,
         entries,
         memory: CAP,
-        shm: CAP,
         network: Network::None,
     }
 }

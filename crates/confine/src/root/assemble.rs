@@ -44,7 +44,7 @@ pub(crate) fn enter(policy: &Policy, prepared: Prepared) -> Result<(), Failure> 
     let tmp = store.make(0o1777);
     tmp.and_then(|tmp| root.mount(Path::new("/tmp"), &tmp))
         .at(Step::Root, "/tmp")?;
-    devices::make(&root, &store, policy.shm)?;
+    devices::make(&root, &store, prepared.devices.as_ref())?;
     processes::mount(&root, &store)?;
     if policy.root == Root::Memory {
         root.seal().at(Step::Root, "/")?;
@@ -65,6 +65,6 @@ fn place(store: &Store, root: &NewRoot, entry: &Entry, prepared: &[Detached]) ->
         (EntryKind::Again { access }, _) => root.mount_again(inside, *access),
         (EntryKind::Memory { mode }, _) => root.mount(inside, &store.make(*mode)?),
         (EntryKind::Link { target }, _) => root.make_link(inside, target),
-        (EntryKind::Directory, _) => root.make_directory(inside, 0o755),
+        (EntryKind::Directory { mode }, _) => root.make_directory(inside, *mode),
     }
 }

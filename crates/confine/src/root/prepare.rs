@@ -2,6 +2,7 @@
 
 use std::{fs::File, os::fd::AsFd as _, path::Path};
 
+use super::devices;
 use crate::{
     mounts::Detached,
     owner_map::OwnerMaps,
@@ -17,6 +18,8 @@ pub(crate) struct Prepared {
     pub(super) root: Vec<Detached>,
     /// For each entry: a bind, or the same of an overlay.
     pub(super) entries: Vec<Vec<Detached>>,
+    /// `/dev`, as far as it is the same in every sandbox.
+    pub(super) devices: Option<Detached>,
 }
 
 impl Prepared {
@@ -47,6 +50,7 @@ pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
         return Ok(Prepared {
             root: Vec::new(),
             entries: policy.entries.iter().map(|_| Vec::new()).collect(),
+            devices: None,
         });
     }
     let mut maps = OwnerMaps::new(policy.identity);
@@ -59,7 +63,11 @@ pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
         .iter()
         .map(|entry| prepare_entry(&mut maps, &entry.kind))
         .collect::<Result<_, _>>()?;
-    Ok(Prepared { root, entries })
+    Ok(Prepared {
+        root,
+        entries,
+        devices: devices::copy_ready(),
+    })
 }
 
 fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>, Failure> {
@@ -77,7 +85,7 @@ fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>
         EntryKind::Again { .. }
         | EntryKind::Memory { .. }
         | EntryKind::Link { .. }
-        | EntryKind::Directory => Ok(Vec::new()),
+        | EntryKind::Directory { .. } => Ok(Vec::new()),
     }
 }
 

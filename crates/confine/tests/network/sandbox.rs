@@ -95,7 +95,6 @@ fn policy(network: Network) -> Policy {
         root: Root::Memory,
         entries: system.into_iter().filter_map(as_outside).collect(),
         memory: CAP,
-        shm: CAP,
         network,
     }
 }

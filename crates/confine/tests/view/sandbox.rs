@@ -101,7 +101,6 @@ impl Ground {
             root: Root::Memory,
             entries: system.chain(entries).collect(),
             memory: CAP,
-            shm: CAP,
             network: Network::None,
         }
     }

@@ -197,9 +197,9 @@ fn what_is_put_into_a_place_comes_to_lie_on_top_of_its_mount() {
         kind,
     };
     let policy = ground.policy(vec![
-        entry("/place/below", EntryKind::Directory),
+        entry("/place/below", EntryKind::Directory { mode: 0o755 }),
         entry("/place", EntryKind::Memory { mode: 0o755 }),
-        entry("/place/above", EntryKind::Directory),
+        entry("/place/above", EntryKind::Directory { mode: 0o755 }),
     ]);
     assert_eq!(run(&policy, "ls /place"), "above");
 }

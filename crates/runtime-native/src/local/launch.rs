@@ -101,6 +101,13 @@ impl Launcher {
         self.options.state_dir.join(self.name())
     }
 
+    /// Begins what starts sandboxes, so that the first of them need not wait for it.
+    pub(super) fn stand_by(&self) {
+        if self.walls.is_some() {
+            self.spawner.stand_by(&self.local.program);
+        }
+    }
+
     /// Starts an executor for a sandbox and tells of it.
     pub(super) async fn launch(
         &self,

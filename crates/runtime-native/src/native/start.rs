@@ -10,9 +10,9 @@ use std::{
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use zareba_confine::{
-    Bounds, CompiledFilter, Confined, Hooks, LandlockReport, LaunchError, PathPolicy, Permissions,
-    Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset, SeccompProfile, Step,
-    drop_all_capabilities, launch,
+    Bounds, CompiledFilter, Confined, Entry, EntryKind, Hooks, LandlockReport, LaunchError,
+    PathPolicy, Permissions, Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset,
+    SeccompProfile, Step, drop_all_capabilities, launch,
 };
 
 use super::{
@@ -66,7 +66,7 @@ impl Start<'_> {
         };
         let restriction = Restriction {
             disk: self.supervision.limits.disk,
-            paths: self.view,
+            paths: paths(self.view, &self.policy.entries),
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
@@ -81,7 +81,7 @@ impl Start<'_> {
                 restrict: &|| restriction.apply(),
             },
         )?;
-        let landlock = restriction.told.report(self.view);
+        let landlock = restriction.told.report(&restriction.paths);
         Ok(Started {
             landlock: landlock.inspect_err(|_| confined.end())?,
             confined,
@@ -108,14 +108,14 @@ pub(super) fn filter(set_id_files: bool) -> Result<&'static CompiledFilter, Laun
 }
 
 /// What is taken from a sandbox last, in its own process.
-struct Restriction<'a> {
+struct Restriction {
     disk: DiskLimit,
-    paths: &'a View,
+    paths: PathPolicy,
     filter: &'static CompiledFilter,
     told: Told,
 }
 
-impl Restriction<'_> {
+impl Restriction {
     fn apply(&self) -> Result<(), RestrictError> {
         let failed = |step, errno: Option<i32>| RestrictError {
             step,
@@ -127,7 +127,7 @@ impl Restriction<'_> {
         drop_all_capabilities()
             .map_err(|error| failed(Step::Capabilities, error.raw_os_error()))?;
         // Enforced in full at the ABI of this kernel, or this is an error.
-        let report = Ruleset::prepare(&paths(self.paths, is_directory))
+        let report = Ruleset::prepare(&self.paths)
             .and_then(Ruleset::enforce)
             .map_err(|error| failed(Step::Landlock, error.raw_os_error()))?;
         self.told
@@ -152,15 +152,12 @@ impl Told {
         self.0.write_all_at(&report.abi.to_ne_bytes(), 0)
     }
 
-    fn report(&self, view: &View) -> Result<LandlockReport, SuperviseError> {
+    fn report(&self, paths: &PathPolicy) -> Result<LandlockReport, SuperviseError> {
         let mut abi = [0; 4];
         self.0
             .read_exact_at(&mut abi, 0)
             .preparing("what Landlock has told")?;
-        Ok(LandlockReport::at(
-            i32::from_ne_bytes(abi),
-            &paths(view, |_| true),
-        ))
+        Ok(LandlockReport::at(i32::from_ne_bytes(abi), paths))
     }
 }
 
@@ -195,13 +192,11 @@ const WITH_PROGRAMS: [&str; 12] = [
     "/libx32",
 ];
 
-/// A link leads to another of them, and what may be done there is said there.
-fn is_directory(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
-}
+/// Those that are there whatever else is.
+const ALWAYS_THERE: [&str; 3] = ["/tmp", "/dev", "/proc"];
 
-/// What may be opened inside of what is there, beyond what the mounts say already.
-fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
+/// What may be opened inside, beyond what the mounts say already.
+fn paths(view: &View, entries: &[Entry]) -> PathPolicy {
     if let View::Image { .. } = view {
         // All of it is the sandbox's own.
         let everything = || vec![PathBuf::from("/")];
@@ -213,10 +208,17 @@ fn paths(view: &View, is_there: impl Fn(&Path) -> bool) -> PathPolicy {
             reach: Reach::Inside,
         };
     }
+    // A link leads to another of them, and what may be done there is said there.
+    let is_there = |place: &&str| {
+        let is_it = |entry: &Entry| {
+            entry.inside == Path::new(place) && !matches!(entry.kind, EntryKind::Link { .. })
+        };
+        ALWAYS_THERE.contains(place) || entries.iter().any(is_it)
+    };
     let there: Vec<PathBuf> = PLACES
         .into_iter()
+        .filter(is_there)
         .map(PathBuf::from)
-        .filter(|path| is_there(path))
         .collect();
     let holds_programs = |path: &&PathBuf| WITH_PROGRAMS.contains(&path.to_str().unwrap_or(""));
     PathPolicy {

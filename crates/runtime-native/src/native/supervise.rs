@@ -54,12 +54,6 @@ const UID_IN_IMAGE: u32 = 0;
 /// lands on nobody, and two sandboxes share nothing.
 const UIDS_OUTSIDE: std::ops::Range<u32> = 2_000_300_000..2_147_000_000;
 
-/// What `/dev/shm` may take.
-const SHM_CAP: MemoryCap = MemoryCap {
-    bytes: 256 * 1024 * 1024,
-    inodes: 10_000,
-};
-
 /// Where the new root is put together: a directory that everyone can enter and that nothing
 /// inside comes from.
 const STAGE: &str = "/sys";
@@ -174,7 +168,6 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
         root: seen.root,
         entries: seen.entries,
         memory: files_in_memory(supervision.limits.memory_bytes),
-        shm: SHM_CAP,
         network: match &supervision.reachable {
             Reachable::Nothing => Network::None,
             Reachable::Listed(rules) => Network::Filtered {
@@ -386,7 +379,7 @@ fn attend(
     Ok(attended)
 }
 
-/// What files in memory may take, those of `/tmp`, of the home and of other places together: half of
+/// What files in memory may take, those of `/tmp`, `/dev/shm`, the home and other places together: half of
 /// the memory that there is, as on any machine, so that whoever fills it is told and not killed.
 fn files_in_memory(memory_bytes: u64) -> MemoryCap {
     const BYTES_PER_INODE: u64 = 8 * 1024;
@@ -397,7 +390,7 @@ fn files_in_memory(memory_bytes: u64) -> MemoryCap {
     }
 }
 
-fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
+pub(super) fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let (uid_outside, gid_outside) = if uid.is_root() {
         let span = u128::from(UIDS_OUTSIDE.end - UIDS_OUTSIDE.start);

@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write as _},
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::Path,
 };
 
 use rustix::{
@@ -10,7 +11,7 @@ use rustix::{
     net::{SendFlags, send},
     stdio,
 };
-use zareba_confine::{fork_beside, handover, network::ReadyNetwork, show_arguments};
+use zareba_confine::{fork_beside, handover, network::ReadyNetwork, reset_signals, show_arguments};
 
 use super::{
     GO_AHEAD,
@@ -20,14 +21,15 @@ use super::{
 use crate::{RunCommand, native};
 
 /// Starts a supervisor for every order that comes on standard input, until whoever has started us
-/// is gone. The calling process must have a single thread, and nothing of its own.
+/// is gone, for a server with this state directory. The calling process must have a single thread, and nothing of its own.
 ///
 /// An order is read by the copy that it is for, and wiped here: the next copy has all of our memory.
 ///
 /// # Errors
 /// When the channel cannot be used.
-pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
-    native::find_out_for_all();
+pub fn serve_spawner(state_dir: &Path, supervise: RunCommand) -> io::Result<()> {
+    reset_signals()?;
+    native::find_out_for_all(state_dir);
     let mut order = vec![0; ORDER_MAX_BYTES];
     let mut ahead = Ahead::new();
     loop {

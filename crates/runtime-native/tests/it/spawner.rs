@@ -1,5 +1,6 @@
 //! Supervisors that are copies of a process that stands ready.
 
+mod devices;
 mod failures;
 mod memory;
 mod networks;
@@ -108,6 +109,22 @@ async fn whoever_needs_many_sandboxes_gets_copies_that_are_its_own_children() {
     let spawner = spawner(&fixture).unwrap();
     drop(fixture);
     assert!(Process::read(spawner).is_err());
+}
+
+/// As a server does when it begins.
+#[tokio::test]
+async fn whoever_says_that_there_will_be_many_gets_copies_from_the_first_on() {
+    let fixture = fixture::native();
+    fixture.runtime.warm_up().await.unwrap();
+    let spawner_before = spawner(&fixture);
+    assert!(spawner_before.is_some());
+    let sandboxes = create(&fixture.runtime, 2).await;
+    assert_eq!(copies(&fixture), 2);
+    // Once is enough.
+    fixture.runtime.warm_up().await.unwrap();
+    assert_eq!(spawner(&fixture), spawner_before);
+    close(sandboxes).await;
+    assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
 /// To wait for the spawner takes less than to do without it.

@@ -7,12 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
-use zareba_confine::{Entry, EntryKind, Layer, Lower, Overlay, OwnFile, Ownership, Root};
+use zareba_confine::{Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root};
 
 use super::{
     Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike,
     places::Places,
-    skeleton::{self, Fact},
+    skeleton::{self, Fact, Skeleton},
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -37,12 +37,17 @@ const AROUND: [&str; 2] = ["/", "/usr/local"];
 /// for them on the disk is faster.
 const IN_MEMORY: [&str; 2] = ["/etc", "/opt"];
 
+/// Where the skeletons of a state directory are.
+const SKELETONS: &str = "skeleton";
+
 /// What was found before this process was copied, if it is a copy.
 static FOUND_BEFORE: OnceLock<Finding> = OnceLock::new();
 
-/// Looks at the machine ahead of those who are copies of this process.
-pub(super) fn look_ahead() {
+/// Looks at the machine ahead of those who are copies of this process, and makes their skeleton.
+pub(super) fn look_ahead(state_dir: &Path, identity: Identity) {
     if let Ok(finding) = Finding::now() {
+        // Whoever needs it finds it, or tells why not.
+        let _ = finding.lease(&state_dir.join(SKELETONS), identity);
         let _ = FOUND_BEFORE.set(finding);
     }
 }
@@ -57,15 +62,13 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
             &found_now
         }
     };
-    let store = places.shared("skeleton")?;
-    let tops = finding.directories();
-    let skeleton = skeleton::lease(&store, &tops, &finding.facts, request.identity)?;
+    let skeleton = finding.lease(&places.shared(SKELETONS)?, request.identity)?;
     let mut entries = Vec::new();
     for found in &finding.found {
         entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
     }
     entries.push(memory("/var", 0o755));
-    entries.push(memory("/var/tmp", 0o1777));
+    entries.push(entry("/var/tmp", EntryKind::Directory { mode: 0o1777 }));
     Ok(Seen {
         root: Root::Memory,
         entries,
@@ -102,6 +105,11 @@ impl Finding {
 
     fn directories(&self) -> Vec<&'static str> {
         self.found.iter().filter_map(Found::directory).collect()
+    }
+
+    /// The skeleton of what was found.
+    fn lease(&self, store: &Path, identity: Identity) -> io::Result<Skeleton> {
+        skeleton::lease(store, &self.directories(), &self.facts, identity)
     }
 
     fn still_holds(&self) -> bool {
