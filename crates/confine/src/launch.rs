@@ -5,6 +5,7 @@
 //! start of the program closes; so an answer always comes, and silence means success.
 
 use std::{
+    convert::Infallible,
     fs::File,
     io::{self, Read as _, Write as _},
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -344,22 +345,26 @@ struct Inside<'a> {
 impl Inside<'_> {
     /// Never returns: the process ends here, or becomes the first of the sandbox.
     fn run(self, prepared: root::Prepared, mapped: OwnedFd, sockets: Option<OwnedFd>) -> ! {
-        let started = self.set_up(prepared, mapped, sockets).and_then(|()| {
-            rustix::io::write(&self.verdict, &[SET_UP]).at(Step::HandShake, "the parent")?;
-            let failed = |error: &io::Error| self.tell(&Failure::new(Step::Exec, "", error));
-            sys::spawn(&self.program, &failed).at(Step::Exec, "clone")
+        let failed = |error: &io::Error| self.tell(&Failure::new(Step::Exec, "", error));
+        // Our memory is the program's then. It closes its own copy of the verdict's pipe.
+        let beside = |program| -> Infallible {
+            sys::let_go_of_everything();
+            let _ = rustix::thread::set_name(c"init");
+            sys::exit_at_once(reap_until(program))
+        };
+        let set_up = self.set_up(prepared, mapped, sockets).and_then(|()| {
+            rustix::io::write(&self.verdict, &[SET_UP]).at(Step::HandShake, "the parent")
         });
-        match started {
-            Ok(program) => {
-                // The program has closed its own copy of the verdict's pipe.
-                sys::let_go_of_everything();
-                std::process::exit(reap_until(program))
-            }
-            Err(failure) => {
-                self.tell(&failure);
-                std::process::exit(1)
-            }
-        }
+        let failure = match set_up {
+            Ok(_) => Failure::new(
+                Step::Exec,
+                "clone",
+                &sys::spawn(&self.program, &failed, beside),
+            ),
+            Err(failure) => failure,
+        };
+        self.tell(&failure);
+        std::process::exit(1)
     }
 
     fn tell(&self, failure: &Failure) {
@@ -374,6 +379,7 @@ impl Inside<'_> {
         mapped: OwnedFd,
         sockets: Option<OwnedFd>,
     ) -> Result<(), Failure> {
+        // Until the program shows its own: not what the launcher was told.
         arguments::show(b"init").at(Step::Identity, "arguments")?;
         let mut byte = [0];
         File::from(mapped)
@@ -449,7 +455,8 @@ impl Inside<'_> {
     }
 }
 
-/// Reaps everything that ends inside until the program does, and returns its status.
+/// Reaps everything that ends inside until the program does, and returns its status. Makes system calls
+/// and does nothing else.
 fn reap_until(program: Pid) -> i32 {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

@@ -5,12 +5,14 @@
 )]
 
 use std::{
+    convert::Infallible,
     ffi::{CStr, OsString},
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
 };
 
 use rustix::{
+    fs::{Mode, OFlags},
     pipe::{PipeFlags, pipe_with},
     process::{DumpableBehavior, Pid},
 };
@@ -263,28 +265,78 @@ impl Drop for Idler {
     }
 }
 
-/// Goes on as a program in a copy of this process, which never comes back here. When that fails,
-/// it tells and ends. The C library makes the copy, because the program may have threads.
-///
-/// The caller must have one thread only.
-pub(crate) fn spawn(program: &Program<'_>, tell: &dyn Fn(&io::Error)) -> io::Result<Pid> {
-    // SAFETY: takes nothing; the only thread that there is goes on in both processes.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            let run = || (program.run)();
-            let status = match take_over(program) {
-                // A panic must not unwind into what belongs to the other process.
-                Ok(()) => std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)),
-                Err(error) => {
-                    tell(&error);
-                    exit_at_once(1)
-                }
-            };
-            std::process::exit(status.unwrap_or(101))
-        }
-        pid => Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::NotFound.into()),
+/// What a program is started with.
+struct Work<'a> {
+    program: &'a Program<'a>,
+    tell: &'a dyn Fn(&io::Error),
+}
+
+/// Goes on as a program in a new process; when that fails, it tells and ends. Both processes have one
+/// memory, which saves a copy of it. It is the program's from then on, also what the C library keeps for
+/// each thread: this process, which must have one thread only, goes on with `beside`, which makes system
+/// calls, looks at what they return, and does nothing else. Returns when there is no new process.
+pub(crate) fn spawn(
+    program: &Program<'_>,
+    tell: &dyn Fn(&io::Error),
+    beside: impl FnOnce(Pid) -> Infallible,
+) -> io::Error {
+    extern "C" fn work(work: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it lives in a function of the other side that is never left.
+        let Work { program, tell } = unsafe { &*work.cast::<Work<'_>>() };
+        let run = || (program.run)();
+        let status = match take_over(program) {
+            // A panic must not unwind into what belongs to the other process.
+            Ok(()) => std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)),
+            Err(error) => {
+                tell(&error);
+                exit_at_once(1)
+            }
+        };
+        std::process::exit(status.unwrap_or(101))
     }
+    let stack = match program_stack() {
+        Ok(stack) => stack,
+        Err(error) => return error,
+    };
+    let mut given = Work { program, tell };
+    let argument = (&raw mut given).cast();
+    // SAFETY: the stack is never freed. What is given lives in this function, and what it refers to in
+    // those that have called it: if there is a new process, none of them is ever returned to. What we do
+    // then touches nothing but our own stack.
+    match unsafe { clone_sharing(stack, 0, work, argument, &mut -1) } {
+        Ok(pid) => match Pid::from_raw(pid).map(beside) {
+            Some(never) => match never {},
+            None => exit_at_once(1),
+        },
+        Err(error) => error,
+    }
+}
+
+/// A stack as large as that of a program's first thread, of which as much is in memory as is used. What
+/// grows beyond it ends the program.
+fn program_stack() -> io::Result<&'static mut [u8]> {
+    const BYTES: usize = 8 * 1024 * 1024;
+    const GUARD_BYTES: usize = 64 * 1024;
+    let map = |protection, flags, address: *mut libc::c_void, bytes| {
+        let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new memory, in a place that the kernel chooses or within what it has just given us.
+        let mapped = unsafe { libc::mmap(address, bytes, protection, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(mapped)
+    };
+    let whole = map(
+        libc::PROT_NONE,
+        0,
+        std::ptr::null_mut(),
+        GUARD_BYTES + BYTES,
+    )?;
+    let start = whole.wrapping_byte_add(GUARD_BYTES);
+    let writable = libc::PROT_READ | libc::PROT_WRITE;
+    let stack = map(writable, libc::MAP_FIXED | libc::MAP_STACK, start, BYTES)?;
+    // SAFETY: the mapping is as long as this, filled with zeros, and nobody else's for ever.
+    Ok(unsafe { std::slice::from_raw_parts_mut(stack.cast(), BYTES) })
 }
 
 /// Runs `work` in a process of its own, which ends with it and runs nothing else: neither
@@ -426,13 +478,10 @@ pub(crate) fn close_all_but(kept: impl IntoIterator<Item = i32>) -> io::Result<(
 }
 
 /// Closes everything from 3 on and puts nothing in the place of the first three, for a process
-/// that will only wait from now on.
+/// that will only wait from now on. Makes system calls and does nothing else.
 pub(crate) fn let_go_of_everything() {
-    if let Ok(nothing) = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-    {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(nothing) = rustix::fs::open(c"/dev/null", flags, Mode::empty()) {
         let _ = rustix::stdio::dup2_stdin(&nothing);
         let _ = rustix::stdio::dup2_stdout(&nothing);
         let _ = rustix::stdio::dup2_stderr(&nothing);
