@@ -126,7 +126,8 @@ impl CapabilityError {
 /// before this.
 ///
 /// # Errors
-/// When a set cannot be emptied, or the kernel reports afterwards that one is not empty.
+/// When a set cannot be emptied, or the kernel reports afterwards that one of those that it tells of at
+/// once is not empty.
 pub fn drop_all_capabilities() -> Result<(), CapabilityError> {
     lower_bound()?;
     rustix::thread::set_capabilities_secure_bits(SECURE_BITS).map_err(|error| {

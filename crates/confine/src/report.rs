@@ -138,8 +138,8 @@ pub struct MissingGroupLimit {
 }
 
 impl EnforcementReport {
-    /// Reads what is in force for a program in a sandbox: not its first process, which keeps
-    /// others from looking at it, but the one that this has started.
+    /// Reads what is in force for a program in a sandbox: not its first process, but the one that this
+    /// has started, as long as it lets others look at it.
     ///
     /// # Errors
     /// When the process has ended, or a layer is not in force.

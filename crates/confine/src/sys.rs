@@ -275,6 +275,9 @@ struct Work<'a> {
 /// memory, which saves a copy of it. It is the program's from then on, also what the C library keeps for
 /// each thread: this process, which must have one thread only, goes on with `beside`, which makes system
 /// calls, looks at what they return, and does nothing else. Returns when there is no new process.
+///
+/// The C library does not notice: what it remembers as the number of the program's first thread is
+/// another, which only kinds of locks ask for that nothing here uses.
 pub(crate) fn spawn(
     program: &Program<'_>,
     tell: &dyn Fn(&io::Error),
@@ -335,6 +338,9 @@ fn program_stack() -> io::Result<&'static mut [u8]> {
     let start = whole.wrapping_byte_add(GUARD_BYTES);
     let writable = libc::PROT_READ | libc::PROT_WRITE;
     let stack = map(writable, libc::MAP_FIXED | libc::MAP_STACK, start, BYTES)?;
+    // SAFETY: says how the kernel shall back what was just mapped. It would have two mebibytes otherwise,
+    // where an operator wants that for everything.
+    unsafe { libc::madvise(stack, BYTES, libc::MADV_NOHUGEPAGE) };
     // SAFETY: the mapping is as long as this, filled with zeros, and nobody else's for ever.
     Ok(unsafe { std::slice::from_raw_parts_mut(stack.cast(), BYTES) })
 }

@@ -71,16 +71,25 @@ fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Finds out, and makes, what is the same for all supervisors of a state directory, ahead of them. What
-/// fails now fails there again, where somebody is told.
-pub(crate) fn find_out_for_all(state_dir: &Path) {
-    groups::look_ahead();
+/// Makes what is the same for all sandboxes of a state directory, if that is there. What fails now fails
+/// again for whoever needs it, and is told there.
+pub(crate) fn make_for_all(state_dir: &Path) {
     let machine = View::Machine {
         system: SystemMode::CopyOnWrite,
     };
-    if let Ok(identity) = supervise::choose_identity(&machine) {
-        view::look_ahead(state_dir, identity);
+    if let Ok(identity) = supervise::choose_identity(&machine)
+        && state_dir.is_absolute()
+        && state_dir.is_dir()
+    {
+        view::make_ahead(state_dir, identity);
     }
+}
+
+/// Finds out what is the same for all supervisors of this machine, ahead of them. What fails now
+/// fails there again, where somebody is told.
+pub(crate) fn find_out_for_all() {
+    groups::look_ahead();
+    view::look_ahead();
     zareba_confine::look_ahead();
     // To ask a virtual processor what it can do takes as long as a dozen system calls.
     #[cfg(target_arch = "x86_64")]

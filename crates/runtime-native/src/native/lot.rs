@@ -1,17 +1,16 @@
 //! Random numbers for a process that others are copies of.
 //!
-//! A generator of the program's own keeps a state, and a copy of this process would go on with the
-//! same numbers.
+//! The program's own generator may keep a state or a descriptor. A copy of this process would go on
+//! with the same numbers, or read from whatever has got the number of the descriptor, which was closed.
 
-use std::io;
+use std::{
+    fs::File,
+    io::{self, Read as _},
+};
 
-use rand::{TryRng as _, rngs::SysRng};
-
-/// Asks the system for a number, and keeps nothing.
+/// Draws a number, and keeps nothing.
 pub(super) fn draw() -> io::Result<u128> {
     let mut bytes = [0; size_of::<u128>()];
-    SysRng
-        .try_fill_bytes(&mut bytes)
-        .map_err(io::Error::other)?;
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u128::from_ne_bytes(bytes))
 }

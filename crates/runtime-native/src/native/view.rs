@@ -102,10 +102,14 @@ pub(crate) struct Seen {
     pub(crate) lease: Option<File>,
 }
 
-/// Looks at this machine ahead of those who are copies of this process, and makes what their sandboxes
-/// share.
-pub(super) fn look_ahead(state_dir: &Path, identity: Identity) {
-    machine::look_ahead(state_dir, identity);
+/// Looks at this machine ahead of those who are copies of this process.
+pub(super) fn look_ahead() {
+    machine::look_ahead();
+}
+
+/// Makes what the sandboxes of a state directory share, after somebody has looked ahead.
+pub(super) fn make_ahead(state_dir: &Path, identity: Identity) {
+    machine::make_ahead(state_dir, identity);
 }
 
 /// Makes the directories and files of a sandbox outside, and says what is where inside.

@@ -29,9 +29,9 @@ use crate::{RunCommand, native};
 /// When the channel cannot be used.
 pub fn serve_spawner(state_dir: &Path, supervise: RunCommand) -> io::Result<()> {
     reset_signals()?;
-    native::find_out_for_all(state_dir);
+    native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
-    let mut ahead = Ahead::new();
+    let mut ahead = Ahead::new(state_dir);
     loop {
         let channel = stdio::stdin();
         ahead.prepare_until_an_order_comes(channel)?;

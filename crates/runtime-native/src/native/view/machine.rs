@@ -43,12 +43,18 @@ const SKELETONS: &str = "skeleton";
 /// What was found before this process was copied, if it is a copy.
 static FOUND_BEFORE: OnceLock<Finding> = OnceLock::new();
 
-/// Looks at the machine ahead of those who are copies of this process, and makes their skeleton.
-pub(super) fn look_ahead(state_dir: &Path, identity: Identity) {
+/// Looks at the machine ahead of those who are copies of this process.
+pub(super) fn look_ahead() {
     if let Ok(finding) = Finding::now() {
+        let _ = FOUND_BEFORE.set(finding);
+    }
+}
+
+/// Makes the skeleton of what was found then.
+pub(super) fn make_ahead(state_dir: &Path, identity: Identity) {
+    if let Some(finding) = FOUND_BEFORE.get() {
         // Whoever needs it finds it, or tells why not.
         let _ = finding.lease(&state_dir.join(SKELETONS), identity);
-        let _ = FOUND_BEFORE.set(finding);
     }
 }
 
