@@ -39,7 +39,8 @@ use zareba_config::{Configuration, Environment, Override};
 
 use crate::{
     arguments::{
-        self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, refuse_unfit,
+        self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, SpawnerArguments,
+        refuse_unfit,
     },
     exit::Exit,
     failure::Failure,
@@ -144,7 +145,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
-        Command::Spawner(arguments) => spawner::perform(&arguments),
+        Command::Spawner(SpawnerArguments { .. }) => spawner::perform(),
         Command::Egress(arguments) => egress::perform(&arguments),
         Command::Dial(arguments) => dial::perform(&arguments),
     };

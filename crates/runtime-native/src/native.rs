@@ -37,7 +37,6 @@ pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded};
 pub(crate) use groups::forget_group;
 pub(crate) use supervise::KEPT_LINE;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
-use view::View;
 pub(crate) use view::WORKSPACE;
 pub use view::{SystemMode, WorkspaceMode};
 
@@ -69,20 +68,6 @@ pub(crate) fn check_workspace(path: &Path, options: &NativeOptions) -> Result<()
 
 fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Makes what is the same for all sandboxes of a state directory, if that is there. What fails now fails
-/// again for whoever needs it, and is told there.
-pub(crate) fn make_for_all(state_dir: &Path) {
-    let machine = View::Machine {
-        system: SystemMode::CopyOnWrite,
-    };
-    if let Ok(identity) = supervise::choose_identity(&machine)
-        && state_dir.is_absolute()
-        && state_dir.is_dir()
-    {
-        view::make_ahead(state_dir, identity);
-    }
 }
 
 /// Finds out what is the same for all supervisors of this machine, ahead of them. What fails now

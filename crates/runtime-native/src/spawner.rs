@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// there will be many.
 #[derive(Debug)]
 pub(crate) struct Spawner {
-    /// Whose sandboxes they are.
+    /// Whose sandboxes they are, for people who look at processes.
     state_dir: PathBuf,
     state: Mutex<State>,
     /// Told when it is no longer busy.

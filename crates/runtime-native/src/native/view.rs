@@ -107,11 +107,6 @@ pub(super) fn look_ahead() {
     machine::look_ahead();
 }
 
-/// Makes what the sandboxes of a state directory share, after somebody has looked ahead.
-pub(super) fn make_ahead(state_dir: &Path, identity: Identity) {
-    machine::make_ahead(state_dir, identity);
-}
-
 /// Makes the directories and files of a sandbox outside, and says what is where inside.
 pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
     let places = places::Places::make(request.directory, request.identity)?;

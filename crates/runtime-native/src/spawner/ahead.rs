@@ -1,6 +1,6 @@
 //! What a spawner does for copies to come while nobody asks for one.
 
-use std::{io, os::fd::BorrowedFd, path::Path, time::Duration};
+use std::{io, os::fd::BorrowedFd, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -8,8 +8,6 @@ use rustix::{
 };
 use zareba_confine::network::{MakeNetworkError, ReadyNetwork};
 use zareba_terminal::HugeProgram;
-
-use crate::native;
 
 /// Who orders nothing for so long orders nothing at once.
 const QUIET: Duration = Duration::from_millis(10);
@@ -20,19 +18,15 @@ const SETTLING: Duration = Duration::from_millis(5);
 
 /// What is ready, and what is being made so.
 #[derive(Debug)]
-pub(super) struct Ahead<'a> {
-    /// Where something is to be made that all sandboxes have in common. If there is an order before,
-    /// whoever it is for makes it.
-    common: Option<&'a Path>,
+pub(super) struct Ahead {
     /// Until it is done.
     program: Option<HugeProgram>,
     networks: Networks,
 }
 
-impl<'a> Ahead<'a> {
-    pub(super) fn new(state_dir: &'a Path) -> Self {
+impl Ahead {
+    pub(super) fn new() -> Self {
         Self {
-            common: Some(state_dir),
             program: Some(HugeProgram::default()),
             networks: Networks::new(),
         }
@@ -46,11 +40,6 @@ impl<'a> Ahead<'a> {
         &mut self,
         channel: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        if let Some(state_dir) = self.common.take()
-            && !comes_within(channel, Duration::ZERO)?
-        {
-            native::make_for_all(state_dir);
-        }
         let mut patience = QUIET;
         while let Some(program) = &mut self.program {
             if comes_within(channel, patience)? {

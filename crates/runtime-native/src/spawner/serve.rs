@@ -3,7 +3,6 @@
 use std::{
     io::{self, Write as _},
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
-    path::Path,
 };
 
 use rustix::{
@@ -21,17 +20,17 @@ use super::{
 use crate::{RunCommand, native};
 
 /// Starts a supervisor for every order that comes on standard input, until whoever has started us
-/// is gone, for a server with this state directory. The calling process must have a single thread, and nothing of its own.
+/// is gone. The calling process must have a single thread, and nothing of its own.
 ///
 /// An order is read by the copy that it is for, and wiped here: the next copy has all of our memory.
 ///
 /// # Errors
 /// When the channel cannot be used.
-pub fn serve_spawner(state_dir: &Path, supervise: RunCommand) -> io::Result<()> {
+pub fn serve_spawner(supervise: RunCommand) -> io::Result<()> {
     reset_signals()?;
     native::find_out_for_all();
     let mut order = vec![0; ORDER_MAX_BYTES];
-    let mut ahead = Ahead::new(state_dir);
+    let mut ahead = Ahead::new();
     loop {
         let channel = stdio::stdin();
         ahead.prepare_until_an_order_comes(channel)?;

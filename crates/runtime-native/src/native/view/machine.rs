@@ -7,12 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
-use zareba_confine::{Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root};
+use zareba_confine::{Entry, EntryKind, Layer, Lower, Overlay, OwnFile, Ownership, Root};
 
 use super::{
     Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike,
     places::Places,
-    skeleton::{self, Fact, Skeleton},
+    skeleton::{self, Fact},
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -37,9 +37,6 @@ const AROUND: [&str; 2] = ["/", "/usr/local"];
 /// for them on the disk is faster.
 const IN_MEMORY: [&str; 2] = ["/etc", "/opt"];
 
-/// Where the skeletons of a state directory are.
-const SKELETONS: &str = "skeleton";
-
 /// What was found before this process was copied, if it is a copy.
 static FOUND_BEFORE: OnceLock<Finding> = OnceLock::new();
 
@@ -47,14 +44,6 @@ static FOUND_BEFORE: OnceLock<Finding> = OnceLock::new();
 pub(super) fn look_ahead() {
     if let Ok(finding) = Finding::now() {
         let _ = FOUND_BEFORE.set(finding);
-    }
-}
-
-/// Makes the skeleton of what was found then.
-pub(super) fn make_ahead(state_dir: &Path, identity: Identity) {
-    if let Some(finding) = FOUND_BEFORE.get() {
-        // Whoever needs it finds it, or tells why not.
-        let _ = finding.lease(&state_dir.join(SKELETONS), identity);
     }
 }
 
@@ -68,7 +57,9 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
             &found_now
         }
     };
-    let skeleton = finding.lease(&places.shared(SKELETONS)?, request.identity)?;
+    let store = places.shared("skeleton")?;
+    let tops = finding.directories();
+    let skeleton = skeleton::lease(&store, &tops, &finding.facts, request.identity)?;
     let mut entries = Vec::new();
     for found in &finding.found {
         entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
@@ -111,11 +102,6 @@ impl Finding {
 
     fn directories(&self) -> Vec<&'static str> {
         self.found.iter().filter_map(Found::directory).collect()
-    }
-
-    /// The skeleton of what was found.
-    fn lease(&self, store: &Path, identity: Identity) -> io::Result<Skeleton> {
-        skeleton::lease(store, &self.directories(), &self.facts, identity)
     }
 
     fn still_holds(&self) -> bool {
