@@ -97,7 +97,7 @@ impl LocalRuntime {
     /// When one does not start.
     pub async fn warm_up(&self) -> Result<(), RuntimeError> {
         self.sweep_once().await?;
-        self.launcher.stand_by();
+        self.launcher.stand_by().await;
         self.warm.fill().await
     }
 

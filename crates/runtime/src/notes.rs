@@ -74,8 +74,10 @@ pub fn replace(directory: &Path, name: &str, document: &impl Serialize) -> io::R
 
 /// None when there is none.
 pub fn read<T: DeserializeOwned>(directory: &Path, name: &str) -> Option<T> {
-    let mut content = Vec::new();
     let file = File::open(directory.join(name)).ok()?;
+    // One more than there is, so that its end is found without asking for more room.
+    let length = file.metadata().ok()?.len().min(BYTES_MAX) + 1;
+    let mut content = Vec::with_capacity(usize::try_from(length).ok()?);
     file.take(BYTES_MAX).read_to_end(&mut content).ok()?;
     serde_json::from_slice(&content).ok()
 }

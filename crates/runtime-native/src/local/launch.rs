@@ -101,10 +101,14 @@ impl Launcher {
         self.options.state_dir.join(self.name())
     }
 
-    /// Begins what starts sandboxes, so that the first of them need not wait for it.
-    pub(super) fn stand_by(&self) {
+    /// Begins what starts sandboxes and makes what they share, so that the first of them need not wait
+    /// for it.
+    pub(super) async fn stand_by(&self) {
         if self.walls.is_some() {
             self.spawner.stand_by(&self.local.program);
+            let state = self.options.state_dir.clone();
+            // By this process, and not by one that might outlive it and the directory.
+            let _ = tokio::task::spawn_blocking(move || native::lay_ground(&state)).await;
         }
     }
 

@@ -390,7 +390,7 @@ fn files_in_memory(memory_bytes: u64) -> MemoryCap {
     }
 }
 
-fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
+pub(super) fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let (uid_outside, gid_outside) = if uid.is_root() {
         let span = u128::from(UIDS_OUTSIDE.end - UIDS_OUTSIDE.start);

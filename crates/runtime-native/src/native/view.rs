@@ -107,6 +107,11 @@ pub(super) fn look_ahead() {
     machine::look_ahead();
 }
 
+/// Makes what the sandboxes of a state directory share, ahead of the first of them.
+pub(super) fn lay_ground(state: &Path, identity: Identity) -> io::Result<()> {
+    machine::lay_ground(state, identity)
+}
+
 /// Makes the directories and files of a sandbox outside, and says what is where inside.
 pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
     let places = places::Places::make(request.directory, request.identity)?;

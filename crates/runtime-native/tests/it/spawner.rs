@@ -118,6 +118,14 @@ async fn whoever_says_that_there_will_be_many_gets_copies_from_the_first_on() {
     fixture.runtime.warm_up().await.unwrap();
     let spawner_before = spawner(&fixture);
     assert!(spawner_before.is_some());
+    // What they stand on is there as well.
+    let skeletons = fs::read_dir(fixture.state.path().join("skeleton")).unwrap();
+    let names = skeletons.map(|entry| entry.unwrap().file_name());
+    let names: BTreeSet<_> = names.filter(|name| name != ".lock").collect();
+    assert!(
+        names.len() == 1 && !names.contains("unfinished".as_ref() as &std::ffi::OsStr),
+        "{names:?}"
+    );
     let sandboxes = create(&fixture.runtime, 2).await;
     assert_eq!(copies(&fixture), 2);
     // Once is enough.

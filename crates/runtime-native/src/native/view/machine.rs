@@ -7,12 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
-use zareba_confine::{Entry, EntryKind, Layer, Lower, Overlay, OwnFile, Ownership, Root};
+use zareba_confine::{Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root};
 
 use super::{
     Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike,
     places::Places,
-    skeleton::{self, Fact},
+    skeleton::{self, Fact, Skeleton},
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -47,6 +47,16 @@ pub(super) fn look_ahead() {
     }
 }
 
+/// What the skeletons of a state directory are in.
+const SKELETONS: &str = "skeleton";
+
+/// Makes the skeleton that the next sandboxes of a state directory need, if it is not there.
+pub(super) fn lay_ground(state: &Path, identity: Identity) -> io::Result<()> {
+    Finding::now()?
+        .skeleton(&state.join(SKELETONS), identity)
+        .map(drop)
+}
+
 /// Everything of this machine that exists inside.
 pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> io::Result<Seen> {
     let found_now;
@@ -57,9 +67,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
             &found_now
         }
     };
-    let store = places.shared("skeleton")?;
-    let tops = finding.directories();
-    let skeleton = skeleton::lease(&store, &tops, &finding.facts, request.identity)?;
+    let skeleton = finding.skeleton(&places.shared(SKELETONS)?, request.identity)?;
     let mut entries = Vec::new();
     for found in &finding.found {
         entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
@@ -98,6 +106,11 @@ impl Finding {
         }
         finding.facts = skeleton::facts(&finding.directories())?;
         Ok(finding)
+    }
+
+    /// The skeleton of what was found, from a directory that holds skeletons.
+    fn skeleton(&self, store: &Path, identity: Identity) -> io::Result<Skeleton> {
+        skeleton::lease(store, &self.directories(), &self.facts, identity)
     }
 
     fn directories(&self) -> Vec<&'static str> {
