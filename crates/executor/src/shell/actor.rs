@@ -439,9 +439,12 @@ impl Actor {
                     self.with_process(ShellProcess::begun);
                     continue;
                 }
-                (Subject::Taken, _) => {
+                (Subject::Taken(id), _) => {
+                    // Another number is not ours: then somebody wrote to the body, and what was there
+                    // is still to be taken.
                     if let (Some(process), State::Running(running)) =
                         (&mut self.process, &mut self.state)
+                        && running.id == id
                     {
                         process.taken();
                         running.untaken = None;

@@ -4,7 +4,7 @@
 //! *body file* in memory and a *report pipe*. While it is idle, one constant
 //! line, the *trigger*, has been typed at it: it calls a function that blocks on the command
 //! pipe. To run a command, its number and text are put into the body file and the pipe is rung;
-//! the function reports that the command is `taken` and returns, and the rest of the trigger
+//! the function reports which command it has `taken` and returns, and the rest of the trigger
 //! evaluates the text, with all three descriptors closed for it, and reports number, status and
 //! state on the report pipe. Nothing is typed at a command that the shell has not taken.
 //!

@@ -20,8 +20,8 @@ pub(super) enum Subject {
     Interrupted,
     /// The shell has read its trigger and waits for a command.
     Begun,
-    /// The shell has its command, and runs it next.
-    Taken,
+    /// The shell has the command with this number, and runs it next.
+    Taken(u64),
     /// The shell stands at its prompt, and reads no trigger before it is let go with this number.
     Waiting(i64),
 }
@@ -98,10 +98,10 @@ impl ReportReader {
 fn parse(record: &[u8]) -> Option<Report> {
     let mut fields = record.split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let subject = fields.next()?;
-    let status = fields.next()?.parse().ok()?;
+    let status: i64 = fields.next()?.parse().ok()?;
     let subject = match subject.as_ref() {
         "begun" => Subject::Begun,
-        "taken" => Subject::Taken,
+        "taken" => Subject::Taken(u64::try_from(status).ok()?),
         "waiting" => Subject::Waiting(status),
         // No number, or one that is not ours: then somebody wrote to the command pipe.
         number => number.parse().map_or(Subject::Interrupted, Subject::Ended),

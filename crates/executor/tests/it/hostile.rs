@@ -39,6 +39,38 @@ async fn reports_cannot_be_forged_by_writing_to_the_channels() {
     }
 }
 
+/// The shell is still reading what somebody has left there when the next command is put in its place.
+#[tokio::test]
+async fn a_command_is_found_behind_what_is_in_its_way() {
+    const TRIES: usize = 200;
+    let place = Place::new().await;
+    let in_the_way =
+        "head -c 400000 /dev/zero | tr '\\0' x >/proc/$$/fd/11; echo run >/proc/$$/fd/10";
+    for _ in 0..TRIES {
+        assert_eq!(place.text(in_the_way).await, "");
+        assert_eq!(place.text("echo usable").await, "usable");
+    }
+}
+
+/// The shell runs what somebody has put in the place of a command, and then the command.
+#[tokio::test]
+async fn a_command_is_not_lost_when_another_is_taken_in_its_place() {
+    let place = Place::new().await;
+    let replace_the_next = r"mkfifo go stopped; (
+        read <go; kill -STOP $$; echo >stopped
+        until [[ $(tr '\0' ' ' </proc/$$/fd/58) == *usabl[e]* ]]; do :; done
+        printf '77777\0echo mine\0' >/proc/$$/fd/58; kill -CONT $$
+    ) >/dev/null 2>&1 & disown";
+    assert_eq!(exit_code(&place.run(replace_the_next).await), 0);
+    // Both wait for the other side.
+    std::fs::write(place.directory.join("go"), "\n").unwrap();
+    std::fs::read(place.directory.join("stopped")).unwrap();
+    let observation = place.run("echo usable").await;
+    assert_eq!(observation.content, "mine\nusable", "{observation:?}");
+    assert_eq!(exit_code(&observation), 0);
+    assert_eq!(place.text("echo again").await, "again");
+}
+
 #[tokio::test]
 async fn output_that_looks_like_our_protocol_is_just_output() {
     let place = Place::new().await;
