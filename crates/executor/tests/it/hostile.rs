@@ -42,13 +42,18 @@ async fn reports_cannot_be_forged_by_writing_to_the_channels() {
 /// The shell is still reading what somebody has left there when the next command is put in its place.
 #[tokio::test]
 async fn a_command_is_found_behind_what_is_in_its_way() {
-    const TRIES: usize = 200;
+    const TRIES: usize = 100;
     let place = Place::new().await;
     let in_the_way =
         "head -c 400000 /dev/zero | tr '\\0' x >/proc/$$/fd/11; echo run >/proc/$$/fd/10";
-    for _ in 0..TRIES {
-        assert_eq!(place.text(in_the_way).await, "");
-        assert_eq!(place.text("echo usable").await, "usable");
+    // In one that ends at the first failure, too.
+    for setting in [":", "set -eu"] {
+        let shell = place.text(&format!("{setting}; echo $$")).await;
+        for _ in 0..TRIES {
+            assert_eq!(place.text(in_the_way).await, "");
+            assert_eq!(place.text("echo usable").await, "usable");
+        }
+        assert_eq!(place.text("echo $$").await, shell);
     }
 }
 
