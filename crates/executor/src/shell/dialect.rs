@@ -205,7 +205,7 @@ impl Dialect for Bash {
     }
 
     fn body(&self, id: u64, command: &str) -> Vec<u8> {
-        format!("{id}\0{command}\0").into_bytes()
+        format!("{id}\0{command}\0{id}\0").into_bytes()
     }
 
     fn shortcomings(&self) -> Option<&'static str> {

@@ -46,12 +46,15 @@ async fn a_command_is_found_behind_what_is_in_its_way() {
     let place = Place::new().await;
     let in_the_way =
         "head -c 400000 /dev/zero | tr '\\0' x >/proc/$$/fd/11; echo run >/proc/$$/fd/10";
+    // What is not the whole of it would not say so.
+    let long = format!("letters={}; echo usable", "x".repeat(100_000));
     // In one that ends at the first failure, too.
     for setting in [":", "set -eu"] {
         let shell = place.text(&format!("{setting}; echo $$")).await;
         for _ in 0..TRIES {
             assert_eq!(place.text(in_the_way).await, "");
             assert_eq!(place.text("echo usable").await, "usable");
+            assert_eq!(place.text(&long).await, "usable");
         }
         assert_eq!(place.text("echo $$").await, shell);
     }
@@ -64,7 +67,7 @@ async fn a_command_is_not_lost_when_another_is_taken_in_its_place() {
     let replace_the_next = r"mkfifo go stopped; (
         read <go; kill -STOP $$; echo >stopped
         until [[ $(tr '\0' ' ' </proc/$$/fd/58) == *usabl[e]* ]]; do :; done
-        printf '77777\0echo mine\0' >/proc/$$/fd/58; kill -CONT $$
+        printf '77777\0echo mine\00077777\0' >/proc/$$/fd/58; kill -CONT $$
     ) >/dev/null 2>&1 & disown";
     assert_eq!(exit_code(&place.run(replace_the_next).await), 0);
     // Both wait for the other side.
