@@ -1,13 +1,18 @@
-//! A process that copies itself for every sandbox, so that supervisors need not be loaded anew.
+//! Processes that copy themselves for every sandbox, so that supervisors need not be loaded anew.
 //!
 //! To execute a program takes longer than to copy a process that stands ready, and what every
-//! supervisor finds out first, the spawner has found out for all of them. It is small, has a single
-//! thread and keeps no secret, and knows nothing but its channel to us: an order is one message with
-//! a command line, an environment and the three standard descriptors, and the answer to it is the
+//! supervisor finds out first, the spawner has found out for all of them. A spawner is small, has a
+//! single thread and keeps no secret, and knows nothing but its channel to us: an order is one message
+//! with a command line, an environment and the three standard descriptors, and the answer to it is the
 //! number of the new process, which is *our* child. It ends when we do.
+//!
+//! A spawner takes one order at a time. One is enough for four processors; a machine with more gets
+//! another for every four, and each is started by the first order that finds all others busy
+//! (`pool`).
 
 mod ahead;
 mod order;
+mod pool;
 mod running;
 mod serve;
 
@@ -15,63 +20,58 @@ use std::{
     io::{self, PipeWriter},
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Weak},
+    thread,
     time::Duration,
 };
 
+use tokio::net::unix::pipe;
+
 pub(crate) use order::SpawnOrder;
+use pool::{Member, Pool};
 use running::Running;
 pub use serve::serve_spawner;
 
 /// What a copy waits for on its standard input before it begins.
 const GO_AHEAD: &[u8; 1] = b">";
 
-/// How long somebody waits for a spawner that is busy with another's order. An order takes a fraction
-/// of a millisecond, and to execute the program instead takes ten times that; a spawner that keeps
-/// somebody waiting for longer than this has been stopped.
+/// How long an order waits while its spawners are busy with the same orders. An order takes a fraction
+/// of a millisecond, and to execute the program instead takes ten times that; a spawner that is busy
+/// with one for longer than this has been stopped.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Starts supervisors by copying: from the third on, or from the first on for whoever has said that
-/// there will be many.
+/// A machine has one spawner, and one more for each of these.
+const PROCESSORS_PER_SPAWNER: usize = 4;
+
+/// Starts supervisors by copying: from the third on, or from the first on for a caller that has said
+/// that there will be many.
 #[derive(Debug)]
-pub(crate) struct Spawner {
-    /// Whose sandboxes they are, for people who look at processes.
-    state_dir: PathBuf,
-    state: Mutex<State>,
-    /// Told when it is no longer busy.
-    free: Condvar,
-}
+pub(crate) struct Spawner(Arc<Shared>);
 
 #[derive(Debug)]
-enum State {
-    /// Whoever needs one sandbox is better off without a second process.
-    Unused,
-    UsedOnce,
-    Running(Running),
-    /// With one order, whose caller has it.
-    Busy,
+struct Shared {
+    /// Whose sandboxes they are, for people who look at processes.
+    state_dir: PathBuf,
+    pool: Pool<Running>,
 }
 
 impl Spawner {
     pub(crate) fn new(state_dir: &Path) -> Self {
-        Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Shared {
             state_dir: state_dir.to_owned(),
-            state: Mutex::new(State::Unused),
-            free: Condvar::new(),
-        }
+            pool: Pool::new(1 + processors / PROCESSORS_PER_SPAWNER),
+        }))
     }
 
-    /// Starts the spawner ahead of all orders, if it can be.
+    /// Starts a spawner ahead of all orders, if it can be.
     pub(crate) fn stand_by(&self, program: &Path) {
-        let mut state = self.lock();
-        if let State::Unused | State::UsedOnce = *state {
-            *state = self.begin(program);
-        }
+        self.0.pool.stand_by(|| self.0.begin(program));
     }
 
     /// Starts a supervisor whose standard input is the other end of `lifeline`, and returns its
-    /// number; nothing when no spawner was asked, and whoever wants a supervisor has to start it in
-    /// the ordinary way.
+    /// number; nothing when no spawner was asked, and the caller has to start a supervisor in the
+    /// ordinary way.
     ///
     /// # Errors
     /// When a spawner was asked and has failed. It is ended then, but it has had the descriptors:
@@ -86,52 +86,57 @@ impl Spawner {
         let Some(bytes) = order.encode() else {
             return Ok(None);
         };
-        let Some(running) = self.take(program) else {
+        let pool = &self.0.pool;
+        let Some(running) = pool.take(PATIENCE, || self.0.begin(program)) else {
             return Ok(None);
         };
         let copied = running.copy(&bytes, standard, lifeline);
-        // One that has failed ends before another is begun.
-        let state = match copied {
-            Ok(_) => State::Running(running),
+        match copied {
+            Ok(_) => pool.give_back(running),
             Err(_) => {
+                // It ends before another begins.
                 drop(running);
-                State::Unused
+                pool.give_up();
             }
-        };
-        *self.lock() = state;
-        self.free.notify_one();
+        }
         copied.map(Some)
     }
+}
 
-    /// Takes the spawner for one order, once there is one and it is free.
-    fn take(&self, program: &Path) -> Option<Running> {
-        let is_busy = |state: &mut State| matches!(state, State::Busy);
-        let waited = self
-            .free
-            .wait_timeout_while(self.lock(), PATIENCE, is_busy)
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut state = waited.0;
-        match std::mem::replace(&mut *state, State::Busy) {
-            State::Running(running) => return Some(running),
-            State::Busy => {}
-            State::Unused => *state = State::UsedOnce,
-            State::UsedOnce => *state = self.begin(program),
+impl Shared {
+    fn begin(self: &Arc<Self>, program: &Path) -> Option<Running> {
+        let running = Running::start(program, &self.state_dir);
+        let running = running
+            .inspect_err(|error| tracing::warn!(%error, "cannot start a spawner of sandboxes"))
+            .ok()?;
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Ok(ended) = running.end()
+        {
+            let (shared, program) = (Arc::downgrade(self), program.to_owned());
+            runtime.spawn(replace_when_killed(shared, ended, program));
         }
-        None
+        Some(running)
+    }
+}
+
+impl Member for Running {
+    fn is_alive(&self) -> bool {
+        !self.has_ended()
     }
 
-    fn begin(&self, program: &Path) -> State {
-        match Running::start(program, &self.state_dir) {
-            Ok(running) => State::Running(running),
-            Err(error) => {
-                tracing::warn!(%error, "cannot start a spawner of sandboxes");
-                State::UsedOnce
-            }
-        }
+    fn has_worked(&self) -> bool {
+        self.has_copied()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever holds it changes it in one step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+/// Waits until an idle spawner was killed and starts another in its place, so that the next order
+/// need not wait for one.
+async fn replace_when_killed(shared: Weak<Shared>, ended: pipe::Receiver, program: PathBuf) {
+    if ended.readable().await.is_ok()
+        && let Some(shared) = shared.upgrade()
+    {
+        let replace = move || shared.pool.replace_ended(|| shared.begin(&program));
+        // When the runtime ends first, no spawner is needed.
+        let _ = tokio::task::spawn_blocking(replace).await;
     }
 }

@@ -12,6 +12,7 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -24,6 +25,7 @@ use rustix::{
         pidfd_open, setpgid, waitid,
     },
 };
+use tokio::net::unix::pipe;
 use zareba_confine::handover;
 use zareba_terminal::Process;
 
@@ -44,13 +46,16 @@ const ROOM: usize = 2000;
 pub(super) struct Running {
     channel: OwnedFd,
     process: Child,
+    /// Becomes readable when the process ends.
+    descriptor: OwnedFd,
+    has_copied: AtomicBool,
 }
 
 impl Running {
     pub(super) fn start(program: &Path, state_dir: &Path) -> io::Result<Self> {
         let (channel, theirs) = handover::pair()?;
         sockopt::set_socket_timeout(&channel, sockopt::Timeout::Recv, Some(ANSWER_MAX))?;
-        let process = Command::new(program)
+        let mut process = Command::new(program)
             .args(["spawner", "--for"])
             .arg(state_dir)
             .args(["--room", &" ".repeat(ROOM)])
@@ -61,7 +66,30 @@ impl Running {
             // Keys pressed at our terminal are not meant for it, and its copies are known by it.
             .process_group(0)
             .spawn()?;
-        Ok(Self { channel, process })
+        let opened = pidfd_open(Pid::from_child(&process), PidfdFlags::empty());
+        let descriptor = opened.inspect_err(|_| {
+            let _ = process.kill();
+            let _ = process.wait();
+        })?;
+        Ok(Self {
+            channel,
+            process,
+            descriptor,
+            has_copied: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether it was killed, or has failed.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let at_once = Timespec::default();
+        retry_on_intr(|| poll(&mut ended, Some(&at_once))).is_ok_and(|ready| ready > 0)
+    }
+
+    /// What becomes readable when it ends. It is no pipe; the type is tokio's one safe way to have
+    /// any descriptor watched, and no byte is read from it.
+    pub(super) fn end(&self) -> io::Result<pipe::Receiver> {
+        pipe::Receiver::from_owned_fd_unchecked(self.descriptor.try_clone()?)
     }
 
     /// Has a copy made that goes on as the order says, and returns its number.
@@ -79,7 +107,13 @@ impl Running {
             let _ = kill_process(copy, Signal::KILL);
             reap(copy);
         })?;
+        self.has_copied.store(true, Ordering::Relaxed);
         Ok(copy.as_raw_nonzero().get())
+    }
+
+    /// Whether it has done an order.
+    pub(super) fn has_copied(&self) -> bool {
+        self.has_copied.load(Ordering::Relaxed)
     }
 
     fn answer(&self) -> io::Result<Pid> {

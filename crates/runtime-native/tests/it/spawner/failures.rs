@@ -29,6 +29,26 @@ async fn a_spawner_that_was_killed_is_done_without_and_replaced() {
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
+/// Without an order that asks for it: the order after would have to wait for its start.
+#[tokio::test]
+async fn a_spawner_that_was_killed_while_idle_is_replaced_at_once() {
+    let fixture = fixture::native();
+    let mut sandboxes = create(&fixture.runtime, COPIES_FROM + 1).await;
+    let killed = Pid::from_raw(spawner(&fixture).unwrap()).unwrap();
+    kill_process(killed, Signal::KILL).unwrap();
+    let successor = loop {
+        match spawner(&fixture) {
+            Some(spawner) if spawner != killed.as_raw_nonzero().get() => break spawner,
+            _ => tokio::task::yield_now().await,
+        }
+    };
+    sandboxes.extend(create(&fixture.runtime, 1).await);
+    assert_eq!(copies(&fixture), 2);
+    assert_eq!(spawner(&fixture), Some(successor));
+    close(sandboxes).await;
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
 #[tokio::test]
 async fn a_spawner_that_stands_still_is_done_without_and_cannot_go_on_later() {
     let fixture = fixture::native();
