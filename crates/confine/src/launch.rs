@@ -26,6 +26,7 @@ use crate::{
     handover,
     network::{self, Doorway, NetworkSockets, Origin, ReadyNetwork},
     policy::{Identity, Network, Policy},
+    quotas::{Account, Charged},
     root,
     step::{AtStep as _, Failure, Step},
     sys::{self, Side},
@@ -142,7 +143,7 @@ pub fn launch(
     let privileged = rustix::process::geteuid().is_root();
     let channel = network::channel(&policy.network).at(Step::HandShake, "socket pair")?;
     let (groups, groups_inside) = handover::pair().at(Step::HandShake, "socket pair")?;
-    let (side, origin) = clone_behind_walls(&policy.network, hooks.birthplace)?;
+    let (side, origin) = clone_behind_walls(policy, hooks.birthplace)?;
     match side {
         Side::Child => {
             drop((verdict, mapped, channel.outside, groups));
@@ -199,10 +200,11 @@ pub fn launch(
 
 /// A new process in new namespaces, and in a network of its own if it shall have one.
 fn clone_behind_walls(
-    network: &Network,
+    policy: &Policy,
     birthplace: Option<BorrowedFd<'_>>,
 ) -> Result<(Side, Origin), Failure> {
     // One that cannot be entered is no loss.
+    let network = &policy.network;
     let ready = match network {
         Network::None => ReadyNetwork::take().and_then(|ready| ready.enter().ok()),
         Network::Filtered { .. } | Network::Host => None,
@@ -213,10 +215,10 @@ fn clone_behind_walls(
             Network::Host => 0,
         };
         let flags = (NAMESPACES | own_network) as u64;
-        let side = sys::clone_into(flags, birthplace).at(Step::Namespaces, "")?;
+        let side = clone_charged(policy.identity, flags, birthplace)?;
         return Ok((side, Origin::New));
     };
-    let cloned = sys::clone_into(NAMESPACES as u64, birthplace);
+    let cloned = clone_charged(policy.identity, NAMESPACES as u64, birthplace);
     if let Ok(Side::Child) = cloned {
         drop(away);
     } else if let Err(error) = away.return_home() {
@@ -225,7 +227,28 @@ fn clone_behind_walls(
         }
         return Err(error).at(Step::Namespaces, "network");
     }
-    Ok((cloned.at(Step::Namespaces, "")?, Origin::Ready))
+    Ok((cloned?, Origin::Ready))
+}
+
+/// What the kernel counts for each user is charged to the sandbox's own where it has one.
+fn clone_charged(
+    identity: Identity,
+    flags: u64,
+    birthplace: Option<BorrowedFd<'_>>,
+) -> Result<Side, Failure> {
+    let charged = Charged::to(identity).at(Step::Namespaces, "user")?;
+    let cloned = sys::clone_into(flags, birthplace);
+    if let Ok(Side::Child) = cloned {
+        // It becomes what it is inside later.
+        return Ok(Side::Child);
+    }
+    if let Err(error) = charged.map_or(Ok(()), Charged::end) {
+        if let Ok(Side::Parent { pidfd, .. }) = &cloned {
+            end(pidfd);
+        }
+        return Err(error).at(Step::Namespaces, "user");
+    }
+    cloned.at(Step::Namespaces, "")
 }
 
 /// A pipe whose writing end is out of the way of the numbers that the program's own descriptors
@@ -393,8 +416,10 @@ impl Inside<'_> {
         self.require_parent()?;
         root::enter(self.policy, prepared)?;
         self.enter_groups()?;
-        std::fs::write("/proc/sys/user/max_user_namespaces", "0").at(Step::NestedNamespaces, "")?;
-        root::seal_settings()?;
+        root::seal_settings(match self.privileged {
+            true => Account::Own,
+            false => Account::Shared,
+        })?;
         rustix::system::sethostname(self.policy.hostname.as_bytes())
             .at(Step::Hostname, &self.policy.hostname)?;
         network::set_up(&self.policy.network, self.origin, sockets)?;

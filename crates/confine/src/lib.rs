@@ -15,6 +15,7 @@ pub mod network;
 mod owner_map;
 mod paths;
 mod policy;
+mod quotas;
 mod readback;
 mod report;
 mod rlimits;
@@ -43,7 +44,7 @@ pub use report::{
     ControlGroupsInForce, EnforcementReport, Evidence, GroupLimit, LandlockInForce, LimitRow,
     MappedIds, MissingGroupLimit, NamespaceInForce,
 };
-pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits};
+pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits, refuse_core_handlers};
 pub use seccomp::{CompiledFilter, Permissions, SeccompError, SeccompProfile};
 pub use signals::{
     EndRequests, close_inherited, ignore_broken_pipes, is_ignored, let_signals_through,

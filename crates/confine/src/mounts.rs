@@ -502,10 +502,15 @@ fn seal_one(mount: impl AsFd) -> io::Result<()> {
     )
 }
 
-/// Covers a directory of the present root with an unwritable view of itself.
-pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
-    let view = Detached::tree(path, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-    view.attach(&open_place(path)?)
+/// Covers a directory of the present root with an unwritable view of itself. What is done to it
+/// before that may forbid to make any view.
+pub(crate) fn make_read_only<E>(
+    path: &Path,
+    before: impl FnOnce() -> Result<(), E>,
+) -> Result<io::Result<()>, E> {
+    let view = Detached::tree(path, MountAttrFlags::MOUNT_ATTR_RDONLY);
+    before()?;
+    Ok(view.and_then(|view| view.attach(&open_place(path)?)))
 }
 
 fn make_directory(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<Made, Errno> {

@@ -19,6 +19,7 @@ use crate::{
         Capabilities, IdMap, IdRange, MountReport, NamespaceKind, Namespaces, ProcessDirectory,
         ProcessLimit, ReadBackError, SeccompMode, Status, check_mounts,
     },
+    rlimits::{CORE_BYTES, crashes_start_a_program},
 };
 
 /// What is known beside what can be read back.
@@ -250,9 +251,11 @@ fn require_no_cores(limits: &[ProcessLimit]) -> Result<(), ReadBackError> {
     let cores = limits
         .iter()
         .find(|limit| limit.name == "Max core file size");
+    let is = |bytes| cores.is_some_and(|it| (it.soft, it.hard) == (Some(bytes), Some(bytes)));
+    // A limit of 0 that could not be raised is as good where crashes go to files.
     require(
-        cores.is_some_and(|limit| limit.hard == Some(0)),
-        "it could leave its memory in a file",
+        is(CORE_BYTES) || is(0) && !crashes_start_a_program(),
+        "a crash could leave its memory in a file, or hand it to a program outside",
     )
 }
 

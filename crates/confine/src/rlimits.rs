@@ -29,8 +29,15 @@ impl Bounds {
     }
 }
 
+/// What `RLIMIT_CORE` is, so that the memory of a process that crashed goes nowhere (NS-7).
+///
+/// It is too small for any file. And where the machine hands crashes to a program, with a
+/// `core_pattern` that begins with `|`, the kernel ignores every limit, also 0, and starts that program
+/// outside as root; only at exactly 1 it does not.
+pub(crate) const CORE_BYTES: u64 = 1;
+
 /// Limits of every process of a sandbox. Core dumps are always off: one would hold the memory of
-/// a process in a file.
+/// a process in a file, or hand it to a program outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Open descriptors.
@@ -163,7 +170,7 @@ impl ResourceLimits {
             (Limit::OpenFiles, Some(self.open_files)),
             (Limit::Processes, self.processes),
             (Limit::FileBytes, self.file_bytes),
-            (Limit::CoreBytes, Some(Bounds::fixed(0))),
+            (Limit::CoreBytes, Some(Bounds::fixed(CORE_BYTES))),
             (Limit::StackBytes, Some(self.stack_bytes)),
             (Limit::LockedBytes, Some(self.locked_bytes)),
             (Limit::PendingSignals, Some(self.pending_signals)),
@@ -174,6 +181,40 @@ impl ResourceLimits {
             .filter_map(|(limit, asked)| Some((limit, asked?)));
         wanted.map(|(limit, asked)| set(limit, asked)).collect()
     }
+}
+
+/// Lets no crash of this process, and of what it starts, hand its memory to anybody.
+///
+/// To be called before the launch: a machine whose hard limit is 0 is stricter with files, and starts
+/// its program for crashes all the same, and inside a sandbox no limit can be raised any more.
+///
+/// # Errors
+/// When the limit is 0, this process may not raise it, and the machine has such a program.
+pub fn refuse_core_handlers() -> io::Result<()> {
+    let wanted = Rlimit {
+        current: Some(CORE_BYTES),
+        maximum: Some(CORE_BYTES),
+    };
+    match rustix::process::setrlimit(Resource::Core, wanted) {
+        Ok(()) => Ok(()),
+        Err(_) if !crashes_start_a_program() => Ok(()),
+        Err(_) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the hard limit of core files is 0, with which the kernel starts this machine's program for crashes \
+             (`kernel.core_pattern`) outside for every crash inside: give this process a limit of 1 or more \
+             (`LimitCORE=1` in a service, `--ulimit core=1` for a container)",
+        )),
+    }
+}
+
+/// Whether the machine hands crashes to a program; one that does not say might.
+pub(crate) fn crashes_start_a_program() -> bool {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern");
+    pattern.map_or(true, |pattern| !goes_to_a_file(&pattern))
+}
+
+fn goes_to_a_file(pattern: &str) -> bool {
+    !pattern.starts_with(['|', '@'])
 }
 
 fn set(limit: Limit, asked: Bounds) -> Result<LimitInForce, LimitError> {
@@ -222,6 +263,18 @@ mod tests {
         assert_eq!(at_most(asked, Some(20)), asked);
         assert_eq!(at_most(asked, Some(15)), Bounds { soft: 10, hard: 15 });
         assert_eq!(at_most(asked, Some(5)), Bounds { soft: 5, hard: 5 });
+    }
+
+    #[test]
+    fn a_pattern_names_a_file_unless_it_names_a_program_or_a_socket() {
+        let named = [
+            "core\n",
+            "/var/core.%p\n",
+            "",
+            "|/usr/share/apport/apport %p\n",
+            "@/run/cores\n",
+        ];
+        assert_eq!(named.map(goes_to_a_file), [true, true, true, false, false]);
     }
 
     #[test]

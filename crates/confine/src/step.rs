@@ -30,6 +30,8 @@ pub enum Step {
     PivotRoot,
     /// Forbidding further user namespaces.
     NestedNamespaces,
+    /// Lowering what the kernel lets each user have.
+    Quotas,
     /// Naming the machine.
     Hostname,
     /// Bringing the loopback interface up.
@@ -86,6 +88,7 @@ impl Step {
             | Self::ControlGroup
             | Self::Devices
             | Self::NestedNamespaces
+            | Self::Quotas
             | Self::Hostname
             | Self::Loopback
             | Self::Doorway
@@ -115,6 +118,7 @@ impl fmt::Display for Step {
             Self::Devices => "make /dev",
             Self::PivotRoot => "move into the new root",
             Self::NestedNamespaces => "forbid further user namespaces",
+            Self::Quotas => "lower the kernel's quotas for each user",
             Self::Hostname => "name the machine",
             Self::Loopback => "bring up the loopback interface",
             Self::Doorway => "take hold of the sandbox's network",

@@ -189,7 +189,8 @@ impl Usage {
             shm_bytes: 64 * MIB,
             ulimits: vec![
                 Ulimit::of("nofile", 4096),
-                Ulimit::of("core", 0),
+                // With 0 the kernel still starts the machine's program for crashes (NS-7).
+                Ulimit::of("core", 1),
                 Ulimit::of("memlock", 64 * 1024),
                 Ulimit::of("msgqueue", 819_200),
             ],

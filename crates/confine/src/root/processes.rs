@@ -6,6 +6,7 @@ use std::{fs, io, path::Path, sync::LazyLock};
 use super::store::Store;
 use crate::{
     mounts::{self, Detached, NewRoot, Shape},
+    quotas::{self, Account},
     step::{AtStep as _, Failure, Step},
 };
 
@@ -132,9 +133,12 @@ impl<'a> Masks<'a> {
     }
 }
 
-/// Makes the kernel's settings unwritable, and asks for the one that was written before.
-pub(crate) fn seal_settings() -> Result<(), Failure> {
-    mounts::make_read_only(Path::new(SETTINGS)).at(Step::Proc, SETTINGS)?;
+/// Lowers what the kernel gives to each user, makes its settings unwritable, and asks for the one
+/// that matters most.
+pub(crate) fn seal_settings(account: Account) -> Result<(), Failure> {
+    // A view of a directory counts as a namespace of mounts until it is attached.
+    mounts::make_read_only(Path::new(SETTINGS), || quotas::lower(account))?
+        .at(Step::Proc, SETTINGS)?;
     let nested = fs::read_to_string(NESTED_NAMESPACES);
     match nested.at(Step::NestedNamespaces, NESTED_NAMESPACES)?.trim() {
         "0" => Ok(()),

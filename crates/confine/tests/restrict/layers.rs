@@ -100,11 +100,11 @@ fn resources() -> Vec<Case> {
             let in_force = limits().apply().unwrap();
             let core = LimitInForce {
                 limit: Limit::CoreBytes,
-                asked: Bounds::fixed(0),
-                in_force: Bounds::fixed(0),
+                asked: Bounds::fixed(1),
+                in_force: Bounds::fixed(1),
             };
             assert!(in_force.contains(&core), "{in_force:?}");
-            assert_eq!(rustix::process::getrlimit(Resource::Core), both(0));
+            assert_eq!(rustix::process::getrlimit(Resource::Core), both(1));
             assert_eq!(
                 rustix::process::getrlimit(Resource::Nofile),
                 both(OPEN_FILES_MAX)

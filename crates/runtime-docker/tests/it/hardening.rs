@@ -199,8 +199,12 @@ async fn memory_processes_and_descriptors_have_a_limit_dk_1() {
     });
     let sandbox = fixture.sandbox().await;
     assert_eq!(
-        output(&*sandbox, "ulimit -n; ulimit -c; ulimit -Hn").await,
-        "4096\n0\n4096"
+        output(
+            &*sandbox,
+            "ulimit -n; awk '/^Max core/ {print $5, $6}' /proc/self/limits; ulimit -Hn"
+        )
+        .await,
+        "4096\n1 1\n4096"
     );
     // One at the limit and one past it.
     let hold = "python3 -c 'x = bytearray(%d << 20); print(len(x) >> 20)'";

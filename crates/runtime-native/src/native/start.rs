@@ -175,7 +175,8 @@ fn limits_of_each(disk: DiskLimit) -> ResourceLimits {
             hard: 64 * 1024 * 1024,
         },
         locked_bytes: Bounds::fixed(64 * 1024),
-        pending_signals: Bounds::fixed(4096),
+        // The kernel counts them for the user outside as well.
+        pending_signals: Bounds::fixed(1024),
         message_queue_bytes: Bounds::fixed(800 * 1024),
     }
 }

@@ -25,7 +25,7 @@ use zareba_confine::{
     cgroup::{CgroupError, Group},
     ignore_broken_pipes,
     network::{DNS_V4, DNS_V6},
-    reset_signals,
+    refuse_core_handlers, reset_signals,
 };
 use zareba_image::{ImageError, ImageLease, ImageStore};
 use zareba_terminal::{Process, children, descendants};
@@ -152,6 +152,7 @@ impl<T, E: Into<io::Error>> Preparing<T> for Result<T, E> {
 /// When a layer cannot be put in place; nothing is left then.
 pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     reset_signals().preparing("its signals")?;
+    refuse_core_handlers().preparing("limits of core files")?;
     // A sandbox that failed half-way is told by what it wrote last.
     ignore_broken_pipes();
     // Whatever mask we were started with, what is made for the inside must be readable there.

@@ -215,12 +215,14 @@ fn take_controlling_terminal() -> io::Result<()> {
     }
 }
 
+/// A limit of 1: too small for a file, and the only one with which the kernel does not start the
+/// program that a machine may have for crashes, which it does outside of every sandbox and as root.
 fn forbid_core_dumps() {
     let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
+        rlim_cur: 1,
+        rlim_max: 1,
     };
-    // SAFETY: reads one `rlimit` that lives on this stack frame.
+    // SAFETY: reads one `rlimit` that lives on this stack frame. Where the limit is 0 already, it stays.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
 

@@ -1,7 +1,7 @@
 //! Attempts to take more than was given, each at its limit and past it (NS-13, NS-15). What
 //! control groups and the disk limit hold is in `limits.rs`.
 
-use super::{MIB, Prison, WALLS};
+use super::{MIB, Prison, WALLS, python};
 
 /// Opens files until that is refused: how many were open, and why no more.
 const OPEN_FILES: &str = r"
@@ -104,11 +104,53 @@ for name in names:
 }
 
 #[tokio::test]
-async fn a_crash_leaves_no_core_behind_ns_7() {
+async fn a_crash_leaves_no_core_behind_and_starts_no_program_outside_ns_7() {
     let prison = Prison::new().await;
-    let (status, _) = prison.shell("ulimit -c; sh -c 'kill -SEGV $$'").await;
+    let (status, _) = prison.shell("sh -c 'kill -SEGV $$'").await;
     assert_eq!(status, 128 + 11);
-    assert_eq!(prison.shell("ulimit -Hc; ls").await, (0, "0".to_owned()));
+    let limits = "awk '/^Max core/ {print $5, $6}' /proc/self/limits /proc/$PPID/limits; ls";
+    assert_eq!(prison.shell(limits).await, (0, "1 1\n1 1".to_owned()));
+    prison.end().await;
+}
+
+/// A process that stays has as many watchers of files as it may: why no more.
+const ALL_WATCHERS: &str = r"
+import signal
+told, tells = os.pipe()
+if os.fork():
+    print(os.read(told, 100).decode())
+else:
+    os.setsid()
+    for descriptor in range(3):
+        os.dup2(os.open('/dev/null', os.O_RDWR), descriptor)
+    held = 0
+    while held < 4000 and LIBC.inotify_init() >= 0:
+        held += 1
+    os.write(tells, errno.errorcode[ctypes.get_errno()].encode())
+    signal.pause()";
+
+const ONE_WATCHER: &str = "print(LIBC.inotify_init() >= 0)";
+
+/// The kernel counts them for each user: for two sandboxes, and for whoever has started both.
+#[tokio::test]
+async fn a_sandbox_that_uses_up_its_watchers_leaves_others_theirs_ns_15() {
+    let (greedy, other) = (Prison::new().await, Prison::new().await);
+    assert_eq!(greedy.python(ALL_WATCHERS).await, "EMFILE");
+    assert_eq!(greedy.python(ONE_WATCHER).await, "False");
+    assert_eq!(other.python(ONE_WATCHER).await, "True");
+    assert_eq!(python::outside(ONE_WATCHER), "True");
+    greedy.end().await;
+    other.end().await;
+}
+
+#[tokio::test]
+async fn nothing_but_watchers_can_be_taken_from_the_machines_quotas_ns_15() {
+    const PROGRAM: &str = r"
+names = sorted(os.listdir('/proc/sys/user'))
+print([name for name in names if int(read('/proc/sys/user/' + name))])";
+    let prison = Prison::new().await;
+    let shown = prison.python(PROGRAM).await;
+    assert_eq!(shown, "['max_inotify_instances', 'max_inotify_watches']");
     prison.end().await;
 }
 
