@@ -37,6 +37,7 @@ pub(crate) fn layers(report: &Value) -> Vec<Layer> {
         whole("seccomp", seccomp(report)),
         landlock(report),
         control_groups(report),
+        whole("other limits", other_limits(report)),
         whole("each process", process_limits(report)),
         whole("network", network(report)),
     ]
@@ -167,6 +168,27 @@ fn with_unit(limit: &str, value: String) -> String {
     }
 }
 
+/// Limits that something else holds, with what that is and how exact it is.
+fn other_limits(report: &Value) -> Option<String> {
+    let rows = report.get("other_limits")?.as_array()?;
+    let text = |row: &Value, key: &str| Some(row.get(key)?.as_str()?.to_owned());
+    let told = rows.iter().filter_map(|row| {
+        let (limit, held_by) = (text(row, "limit")?, text(row, "held_by")?);
+        let value = row.get("value")?.as_u64()?;
+        let value = match limit.as_str() {
+            "memory" | "disk" => size(value),
+            _ => value.to_string(),
+        };
+        let overshoot = match text(row, "overshoot")?.as_str() {
+            "" => String::new(),
+            overshoot => format!(", which can be passed by {overshoot}"),
+        };
+        Some(format!("{limit} {value} by {held_by}{overshoot}"))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
 fn process_limits(report: &Value) -> Option<String> {
     let rows = report.get("process_limits")?.as_array()?;
     let limited = rows
@@ -214,6 +236,10 @@ mod tests {
                     { "limit": "swap", "reason": "no controller", "remedy": "delegate it" },
                 ],
             },
+            "other_limits": [
+                { "limit": "memory", "held_by": "the supervisor", "value": 1 << 30, "overshoot": "a little" },
+                { "limit": "pids", "held_by": "RLIMIT_NPROC", "value": 512, "overshoot": "" },
+            ],
             "network": "none",
         });
         let told = layers(&report);
@@ -229,6 +255,8 @@ mod tests {
                 "seccomp: 1 filter []",
                 "Landlock: version 3 [\"signals: needs a newer kernel\"]",
                 "control groups: memory 2.0 GiB, cpu 1.5 [\"pids, swap: no controller; delegate it\"]",
+                "other limits: memory 1.0 GiB by the supervisor, which can be passed by a little; \
+                 pids 512 by RLIMIT_NPROC []",
                 "network: a loopback of its own, and nothing else []",
             ]
         );

@@ -42,7 +42,7 @@ pub use readback::{
 };
 pub use report::{
     ControlGroupsInForce, EnforcementReport, Evidence, GroupLimit, LandlockInForce, LimitRow,
-    MappedIds, MissingGroupLimit, NamespaceInForce,
+    MappedIds, MissingGroupLimit, NamespaceInForce, OtherLimit,
 };
 pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits, refuse_core_handlers};
 pub use seccomp::{CompiledFilter, Permissions, SeccompError, SeccompProfile};

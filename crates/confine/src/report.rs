@@ -31,6 +31,8 @@ pub struct Evidence<'a> {
     pub landlock: &'a LandlockReport,
     /// What came of the limits of its control groups.
     pub control_groups: &'a cgroup::Report,
+    /// What holds limits that control groups do not.
+    pub others: &'a [OtherLimit],
 }
 
 /// What is in force.
@@ -57,6 +59,8 @@ pub struct EnforcementReport {
     pub process_limits: Vec<LimitRow>,
     /// Limits of all processes together.
     pub control_groups: ControlGroupsInForce,
+    /// Limits that something else holds.
+    pub other_limits: Vec<OtherLimit>,
     /// How many user namespaces can be made inside.
     pub nested_user_namespaces: u32,
     /// What can be reached.
@@ -127,6 +131,19 @@ pub struct GroupLimit {
     pub value: String,
 }
 
+/// A limit that something else than control groups holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherLimit {
+    /// Of what.
+    pub limit: &'static str,
+    /// What holds it.
+    pub held_by: &'static str,
+    /// Up to what.
+    pub value: u64,
+    /// By how much it can be passed; empty when it cannot.
+    pub overshoot: &'static str,
+}
+
 /// A limit that does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingGroupLimit {
@@ -169,7 +186,8 @@ impl EnforcementReport {
             seccomp_filters: facts.status.seccomp_filters,
             landlock: landlock(evidence.landlock),
             process_limits: limits.into_iter().map(limit_row).collect(),
-            control_groups: control_groups(evidence.control_groups),
+            control_groups: control_groups(evidence),
+            other_limits: evidence.others.to_vec(),
             nested_user_namespaces: 0,
             network: policy.network.clone(),
         })
@@ -306,7 +324,8 @@ fn limit_row(limit: ProcessLimit) -> LimitRow {
     LimitRow { name, soft, hard }
 }
 
-fn control_groups(report: &cgroup::Report) -> ControlGroupsInForce {
+fn control_groups(evidence: Evidence<'_>) -> ControlGroupsInForce {
+    let report = evidence.control_groups;
     let enforced = report.limits.iter().filter_map(|(limit, outcome)| {
         let cgroup::Outcome::Enforced { file, value, .. } = outcome else {
             return None;
@@ -317,7 +336,14 @@ fn control_groups(report: &cgroup::Report) -> ControlGroupsInForce {
             value: value.clone(),
         })
     });
-    let missing = report.missing().map(|(limit, reason)| MissingGroupLimit {
+    let held_otherwise = |limit: cgroup::Limit| {
+        let name = limit.to_string();
+        evidence.others.iter().any(|other| other.limit == name)
+    };
+    let missing = report
+        .missing()
+        .filter(|(limit, _)| !held_otherwise(*limit));
+    let missing = missing.map(|(limit, reason)| MissingGroupLimit {
         limit: limit.to_string(),
         reason: reason.to_string(),
         remedy: reason.remedy(),

@@ -33,8 +33,8 @@ mod trees;
 pub use cli::CliRuntime;
 pub use local::LocalRuntime;
 pub use native::{
-    DiskLimit, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode, Usage, Walls,
-    WorkspaceMode, supervise,
+    DiskLimit, Hold, Holds, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode,
+    Usage, Walls, WorkspaceMode, can_hold, supervise,
 };
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};

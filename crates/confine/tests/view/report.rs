@@ -51,6 +51,7 @@ fn read(running: &Running, policy: &Policy) -> Result<EnforcementReport, ReadBac
         policy,
         landlock: &LANDLOCK,
         control_groups: &groups,
+        others: &[],
     };
     EnforcementReport::read(running.program(), evidence)
 }
@@ -136,6 +137,7 @@ fn a_process_without_confinement_has_no_report_ns_8() {
         policy: &policy,
         landlock: &LANDLOCK,
         control_groups: &groups,
+        others: &[],
     };
     let error = EnforcementReport::read(rustix::process::getpid(), evidence).unwrap_err();
     assert!(

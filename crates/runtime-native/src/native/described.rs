@@ -27,6 +27,8 @@ pub(crate) struct Description {
     pub(crate) groups: Vec<PathBuf>,
     /// What its files may take.
     pub(crate) disk: DiskLimit,
+    /// What it may have of memory; older versions did not say.
+    pub(crate) memory_bytes: Option<u64>,
     /// What stands around it, read back from the kernel: a document that few of those who read this
     /// ask for.
     pub(crate) enforcement: Box<RawValue>,
@@ -39,6 +41,8 @@ struct Document {
     init: First,
     groups: Vec<PathBuf>,
     disk: Disk,
+    #[serde(default)]
+    memory_bytes: Option<u64>,
     enforcement: Box<RawValue>,
 }
 
@@ -67,6 +71,7 @@ impl Description {
                 bytes: self.disk.bytes,
                 inodes: self.disk.inodes,
             },
+            memory_bytes: self.memory_bytes,
             enforcement: self.enforcement,
         };
         notes::write(directory, NAME, &document)
@@ -85,6 +90,7 @@ impl Description {
                 bytes: document.disk.bytes,
                 inodes: document.disk.inodes,
             },
+            memory_bytes: document.memory_bytes,
             enforcement: document.enforcement,
         })
     }
@@ -112,6 +118,7 @@ mod tests {
                 bytes: 56,
                 inodes: 78,
             },
+            memory_bytes: Some(1 << 30),
             enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),
         };
         description.clone().write(directory.path()).unwrap();

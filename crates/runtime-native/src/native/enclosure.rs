@@ -25,7 +25,7 @@ use super::{
     described::Description,
     disk::{self, Held},
     doorman::{self, VisitError},
-    groups, proxy,
+    groups, memory, proxy,
 };
 
 /// How long processes may take to stand still, or to go on.
@@ -51,6 +51,7 @@ struct Opened {
     group: Option<Group>,
     counters: Option<LimitCounters>,
     disk: Option<File>,
+    memory: Option<File>,
 }
 
 /// How often limits had been met when it was last looked at.
@@ -58,6 +59,7 @@ struct Opened {
 struct Seen {
     counts: LimitCounts,
     disk: u64,
+    memory: u64,
 }
 
 /// Why a sandbox could not be paused or resumed.
@@ -209,6 +211,7 @@ impl Opened {
             counters: counters.and_then(Result::ok),
             group,
             disk: File::open(directory.join(disk::COUNTER)).ok(),
+            memory: File::open(directory.join(memory::COUNTER)).ok(),
         })
     }
 
@@ -233,15 +236,19 @@ impl Opened {
                 .as_ref()
                 .map_or_else(LimitCounts::default, LimitCounters::read),
             disk: self.disk.as_ref().map_or(0, read_number),
+            memory: self.memory.as_ref().map_or(0, read_number),
         }
     }
 
     fn tell(&self, before: Seen, now: Seen, exit_code: i64) -> Vec<LimitHit> {
         let mut hits = Vec::new();
         let mut hit = |kind, message| hits.push(LimitHit { kind, message });
-        let killed = now.counts.oom_kills.saturating_sub(before.counts.oom_kills);
+        // One of them is always 0: the kernel's kills, and the supervisor's where no group holds memory.
+        let by_kernel = now.counts.oom_kills.saturating_sub(before.counts.oom_kills);
+        let killed = by_kernel + now.memory.saturating_sub(before.memory);
         if killed > 0 {
-            let limit = self.limit(Limit::Memory).map_or_else(String::new, bytes);
+            let limit = self.limit(Limit::Memory).or(self.description.memory_bytes);
+            let limit = limit.map_or_else(String::new, bytes);
             hit(
                 LimitKind::OomKilled,
                 format!(

@@ -17,10 +17,10 @@ use zareba_confine::{
 
 use super::{
     SuperviseError, Supervision,
-    disk::DiskLimit,
     groups::Groups,
+    holds::{Hold, Holds},
     program::{Channels, Invocation, KeyPipe},
-    supervise::Preparing as _,
+    supervise::{Preparing as _, Usage},
     view::{HOME, View, WORKSPACE, WorkspaceMode},
 };
 
@@ -30,6 +30,7 @@ pub(super) struct Start<'a> {
     pub(super) view: &'a View,
     pub(super) policy: &'a Policy,
     pub(super) groups: &'a Groups<'a>,
+    pub(super) holds: &'a Holds,
     /// Done while the sandbox takes its rights from itself.
     pub(super) meanwhile: &'a dyn Fn(),
 }
@@ -65,7 +66,7 @@ impl Start<'_> {
             descriptors: channels.inside,
         };
         let restriction = Restriction {
-            disk: self.supervision.limits.disk,
+            limits: limits_of_each(&self.supervision.limits, self.holds),
             paths: paths(self.view, &self.policy.entries),
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
@@ -109,7 +110,7 @@ pub(super) fn filter(set_id_files: bool) -> Result<&'static CompiledFilter, Laun
 
 /// What is taken from a sandbox last, in its own process.
 struct Restriction {
-    disk: DiskLimit,
+    limits: ResourceLimits,
     paths: PathPolicy,
     filter: &'static CompiledFilter,
     told: Told,
@@ -121,7 +122,7 @@ impl Restriction {
             step,
             errno: errno.unwrap_or(0),
         };
-        limits_of_each(self.disk)
+        self.limits
             .apply()
             .map_err(|error| failed(Step::ResourceLimits, error.raw_os_error()))?;
         drop_all_capabilities()
@@ -161,15 +162,23 @@ impl Told {
     }
 }
 
+/// Where control groups count processes, this is only a floor below them: the kernel would ask for it
+/// first, and tell nobody.
+const PROCESSES_MAX: u64 = 2048;
+
 /// A floor that holds also where there are no control groups.
-fn limits_of_each(disk: DiskLimit) -> ResourceLimits {
+fn limits_of_each(usage: &Usage, holds: &Holds) -> ResourceLimits {
+    let processes = match holds.pids {
+        Hold::ProcessLimit => u64::from(usage.pids).min(PROCESSES_MAX),
+        _ => PROCESSES_MAX,
+    };
     ResourceLimits {
         open_files: Bounds {
             soft: 4096,
             hard: 4096,
         },
-        processes: Some(Bounds::fixed(2048)),
-        file_bytes: Some(Bounds::fixed(disk.bytes)),
+        processes: Some(Bounds::fixed(processes)),
+        file_bytes: Some(Bounds::fixed(usage.disk.bytes)),
         stack_bytes: Bounds {
             soft: 8 * 1024 * 1024,
             hard: 64 * 1024 * 1024,

@@ -20,8 +20,8 @@ use rustix::{
 };
 use serde_json::value::to_raw_value;
 use zareba_confine::{
-    Confined, EndRequests, EnforcementReport, Evidence, Identity, LandlockReport, LaunchError,
-    MemoryCap, Network, Policy, ReadBackError,
+    Confined, EndRequests, EnforcementReport, Evidence, Identity, LaunchError, MemoryCap, Network,
+    Policy, ReadBackError,
     cgroup::{CgroupError, Group},
     ignore_broken_pipes,
     network::{DNS_V4, DNS_V6},
@@ -38,7 +38,9 @@ use super::{
     disk::{DiskLimit, DiskWatch, Layers},
     doorman::Doorman,
     groups::{self, Groups},
+    holds::{Hold, Holds, can_hold},
     lot,
+    memory::MemoryWatch,
     proxy::Proxy,
     start::{Start, Started},
     view::{self, Resolver, SystemMode, View, WorkspaceMode},
@@ -179,10 +181,12 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     };
     let plan = groups::Plan::of(&supervision)?;
     let groups = plan.begin()?;
+    let holds = can_hold();
     let walls = Walls {
         view: &view,
         policy: &policy,
         groups: &groups,
+        holds: &holds,
     };
     let ended = run(&supervision, &walls, &requests);
     drop(seen.lease);
@@ -237,6 +241,7 @@ struct Walls<'a> {
     view: &'a View,
     policy: &'a Policy,
     groups: &'a Groups<'a>,
+    holds: &'a Holds,
 }
 
 fn run(
@@ -248,6 +253,7 @@ fn run(
         view,
         policy,
         groups,
+        holds,
     } = *walls;
     let disk = OnceCell::new();
     let Started {
@@ -259,6 +265,7 @@ fn run(
         view,
         policy,
         groups,
+        holds,
         meanwhile: &|| {
             let directory = &supervision.directory;
             let layers = Layers::of(&policy.root, &policy.entries, directory.join("layer"));
@@ -279,7 +286,14 @@ fn run(
     if let Some(used) = group.used_time() {
         disk.watch_activity(move || used.read());
     }
-    let attended = check(policy, &confined, group, &landlock).and_then(|checked| {
+    let others = holds.others(&supervision.limits);
+    let evidence = Evidence {
+        policy,
+        landlock: &landlock,
+        control_groups: group.report(),
+        others: &others,
+    };
+    let attended = check(&confined, evidence).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
         attend(supervision, &mut confined, group, checked)
@@ -289,6 +303,19 @@ fn run(
         doorman,
         proxy: _proxy,
     } = attended.inspect_err(|_| confined.end())?;
+    let memory = match holds.memory {
+        Hold::Watched { .. } => Some(
+            MemoryWatch::begin(
+                &supervision.directory,
+                supervision.limits.memory_bytes,
+                confined.pid,
+                executor.0,
+            )
+            .preparing("the watch over its memory")
+            .inspect_err(|_| confined.end())?,
+        ),
+        Hold::ControlGroup | Hold::ProcessLimit | Hold::No { .. } => None,
+    };
     let watch = Watch {
         confined: &confined,
         group,
@@ -296,6 +323,7 @@ fn run(
         lifeline: supervision.lifeline.as_ref(),
         requests,
         disk,
+        memory,
         doorman,
     };
     Ok(watch.until_the_end())
@@ -310,12 +338,7 @@ struct Checked {
 
 /// Reads back what stands around a sandbox. The executor still waits for its key: the first process
 /// has no other child yet.
-fn check(
-    policy: &Policy,
-    confined: &Confined,
-    group: &Group,
-    landlock: &LandlockReport,
-) -> Result<Checked, SuperviseError> {
+fn check(confined: &Confined, evidence: Evidence<'_>) -> Result<Checked, SuperviseError> {
     let executor = children(confined.pid).first().copied();
     // Not every kernel keeps a list of children.
     let executor = executor
@@ -324,14 +347,7 @@ fn check(
         .ok_or(io::ErrorKind::NotFound)
         .preparing("the executor")?;
     let handle = pidfd_open(executor, PidfdFlags::empty()).preparing("the executor")?;
-    let report = EnforcementReport::read(
-        executor,
-        Evidence {
-            policy,
-            landlock,
-            control_groups: group.report(),
-        },
-    )?;
+    let report = EnforcementReport::read(executor, evidence)?;
     Ok(Checked {
         executor: (executor.as_raw_nonzero().get(), handle),
         report,
@@ -358,6 +374,7 @@ fn attend(
             init: init.id,
             groups: group.directories(),
             disk: supervision.limits.disk,
+            memory_bytes: Some(supervision.limits.memory_bytes),
             enforcement: to_raw_value(&checked.report)?,
         };
         description.write(&supervision.directory)

@@ -14,7 +14,7 @@ use rustix::{
 use zareba_confine::{Confined, EndRequests, cgroup::Group};
 use zareba_terminal::kill_descendants;
 
-use super::{disk::DiskWatch, doorman::Doorman};
+use super::{disk::DiskWatch, doorman::Doorman, memory::MemoryWatch};
 
 /// How long a paused sandbox may take to hear of its end.
 const THAW_WITHIN: Duration = Duration::from_secs(1);
@@ -35,6 +35,8 @@ pub(super) struct Watch<'a> {
     /// So do these.
     pub(super) requests: &'a EndRequests,
     pub(super) disk: DiskWatch,
+    /// Where no control group holds it.
+    pub(super) memory: Option<MemoryWatch>,
     pub(super) doorman: Option<Doorman>,
 }
 
@@ -73,6 +75,9 @@ impl Watch<'_> {
             if let Some(doorman) = self.doorman.as_mut().filter(|_| stirred.doorman) {
                 doorman.attend();
             }
+            if let Some(memory) = &mut self.memory {
+                memory.look();
+            }
             if self.disk.look() {
                 self.disk.note();
                 // Somebody else may have the number when the executor is gone.
@@ -97,7 +102,9 @@ impl Watch<'_> {
         let doors = self.doorman.iter().flat_map(Doorman::descriptors);
         fds.extend(doors.map(|door| PollFd::new(door, PollFlags::IN)));
         // A little later than due, never a little earlier.
-        let patience = self.disk.due_in() + Duration::from_millis(1);
+        let memory = self.memory.as_ref().map(MemoryWatch::due_in);
+        let due = memory.map_or(self.disk.due_in(), |due| due.min(self.disk.due_in()));
+        let patience = due + Duration::from_millis(1);
         match poll(&mut fds, Timespec::try_from(patience).ok().as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -5,7 +5,9 @@ use zareba_protocol::{
     Action, CommandMetadata, LimitHit, LimitKind, Observation, ObservationKind, RunCommand,
 };
 use zareba_runtime::{Runtime as _, Sandbox};
-use zareba_runtime_native::{DiskLimit, Reachable, SystemMode, Usage, Walls, WorkspaceMode};
+use zareba_runtime_native::{
+    DiskLimit, Hold, Reachable, SystemMode, Usage, Walls, WorkspaceMode, can_hold,
+};
 
 use crate::fixture::{self, output, spec};
 
@@ -46,8 +48,8 @@ fn only(metadata: &CommandMetadata) -> &LimitHit {
     }
 }
 
+/// Root has control groups for it, others a supervisor that looks.
 #[tokio::test]
-#[ignore = "needs root"]
 async fn memory_that_runs_out_is_named_and_the_executor_survives_ns_17() {
     let fixture = fixture::native_with(TIGHT);
     let sandbox = fixture.runtime.create(spec()).await.unwrap();
@@ -62,6 +64,71 @@ async fn memory_that_runs_out_is_named_and_the_executor_survives_ns_17() {
     // Told once, by the action that met it.
     let (after, content) = observe(&*sandbox, "echo alive").await;
     assert_eq!((after.limits, content.as_str()), (vec![], "alive"));
+    sandbox.close().await.unwrap();
+}
+
+/// Memory that several processes have in common counts once, and files in memory count.
+#[tokio::test]
+async fn memory_is_held_as_what_all_processes_have_together_ns_15() {
+    const SHARED: &str = "python3 -c 'import os, time\nx = bytearray(40 << 20)\nchildren = [os.fork() for n in range(3)]\n\
+                          time.sleep(1)\nall(children) or os._exit(0)\n[os.wait() for n in children[:2]]'";
+    const FILES: &str = "head -c 25M /dev/zero | tee /tmp/x > /tmp/y; python3 -c 'import time; x = bytearray(90 << 20); time.sleep(60)'";
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (shared, content) = observe(&*sandbox, SHARED).await;
+    assert_eq!(shared.limits, [], "{content}");
+    let (together, content) = observe(&*sandbox, FILES).await;
+    assert_eq!(only(&together).kind, LimitKind::OomKilled, "{content}");
+    sandbox.close().await.unwrap();
+}
+
+/// Also for users without control groups, and by whatever means: no more than the limit come to be.
+#[tokio::test]
+async fn processes_end_at_their_limit_ns_15() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let many = "python3 - <<'END'\nimport os, signal\nchildren = []\ntry:\n    for n in range(100):\n        \
+                child = os.fork()\n        if child == 0:\n            signal.pause()\n        \
+                children.append(child)\nexcept OSError as error:\n    print(error.errno, 20 < len(children) < 40)\n\
+                for child in children:\n    os.kill(child, 9)\nEND";
+    assert_eq!(output(&*sandbox, many).await, "11 True");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_report_says_what_holds_each_limit_ns_15() {
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let report = sandbox.inspect().await.unwrap();
+    let names = |pointer: &str| {
+        let rows = report.pointer(pointer).and_then(|rows| rows.as_array());
+        let names = rows
+            .unwrap()
+            .iter()
+            .map(|row| row["limit"].as_str().unwrap());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let held = |hold: &Hold| matches!(hold, Hold::ProcessLimit | Hold::Watched { .. });
+    let holds = can_hold();
+    let expected = [
+        ("memory", &holds.memory),
+        ("pids", &holds.pids),
+        ("disk", &holds.disk),
+    ];
+    let expected = expected.into_iter().filter(|(_, hold)| held(hold));
+    let expected: Vec<&str> = expected.map(|(name, _)| name).collect();
+    assert_eq!(names("/enforcement/other_limits"), expected);
+    let groups = names("/enforcement/control_groups/enforced");
+    assert_eq!(
+        groups.contains(&"cpu".to_owned()),
+        holds.cpus == Hold::ControlGroup
+    );
+    let missing = names("/enforcement/control_groups/missing");
+    assert!(
+        !missing
+            .iter()
+            .any(|limit| expected.contains(&limit.as_str()))
+    );
     sandbox.close().await.unwrap();
 }
 
