@@ -22,6 +22,7 @@ mod shell;
 mod spawner;
 mod supervise;
 mod tools;
+mod trust;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -55,6 +56,7 @@ pub(crate) use tools::{
     CallToolArguments, ListToolsArguments, SchemaFormat, ServeToolsArguments, ToolSchemaArguments,
     ToolsArguments, ToolsCommand, ToolsSource,
 };
+pub(crate) use trust::TrustArguments;
 
 use crate::exit::Exit;
 
@@ -130,6 +132,7 @@ pub(crate) enum Command {
     Log(LogArguments),
     Executor(ExecutorArguments),
     Config(ConfigArguments),
+    Trust(TrustArguments),
     Doctor(DoctorArguments),
     Completions(CompletionsArguments),
     Supervise(SuperviseArguments),

@@ -30,12 +30,13 @@ mod spawner;
 mod stop;
 mod supervise;
 mod tools;
+mod trust;
 
 pub(crate) use serve::server_client;
 
 use std::ffi::OsString;
 
-use zareba_config::{Configuration, Environment, Override};
+use zareba_config::{Configuration, Environment, Override, UntrustedSettings};
 
 use crate::{
     arguments::{
@@ -45,7 +46,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     logging, say,
-    settings::{self, WithoutConfig},
+    settings::{Notices, Sources, WithoutConfig},
 };
 
 /// The version with the commit it was built from.
@@ -56,19 +57,26 @@ pub(crate) const VERSION: &str = env!("PROGRAM_VERSION");
 pub(crate) struct Context {
     pub(crate) globals: GlobalArguments,
     pub(crate) environment: Environment,
+    pub(crate) notices: Notices,
 }
 
 impl Context {
     /// The configuration of a command that people type, with its flags.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Configuration, Failure> {
-        let configuration = settings::load(
-            &self.globals,
-            &self.environment,
-            WithoutConfig::Search,
-            flags.clone(),
-        )?;
+        let sources = self.sources(WithoutConfig::Search);
+        let configuration = sources.load(flags.clone(), &self.notices)?;
         refuse_unfit(&flags, configuration.settings.runtime.kind)?;
         Ok(configuration)
+    }
+
+    /// Where settings come from. The file of a project says no more than it may.
+    pub(crate) fn sources(&self, without_config: WithoutConfig) -> Sources<'_> {
+        Sources {
+            globals: &self.globals,
+            environment: &self.environment,
+            without_config,
+            untrusted: UntrustedSettings::Refuse,
+        }
     }
 
     /// The server that sandboxes are to be had from, if that is not this machine itself.
@@ -116,6 +124,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
     let context = Context {
         globals,
         environment,
+        notices: Notices::default(),
     };
     let outcome = match command {
         Command::Run(arguments) => run::perform(&context, &arguments),
@@ -142,6 +151,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Log(arguments) => log::perform(&context, &arguments),
         Command::Executor(arguments) => executor::perform(&context, &arguments),
         Command::Config(arguments) => config::perform(&context, &arguments),
+        Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::admission::{Speaker, Trust, Vocabulary};
 use crate::hint;
 use crate::key::{self, VARIABLE_PREFIX, VariableName};
+use crate::kubernetes;
 use crate::layer::{Assembly, Assignment, ENV_SECTION, IfWrong, Input, Target};
 use crate::origin::Origin;
 use crate::problem::{Problem, ProblemKind};
@@ -93,6 +95,7 @@ pub(crate) fn apply(environment: &Environment, assembly: &mut Assembly) {
         name: STARTUP_VARIABLES.to_owned(),
         dialect: Dialect::OpenHands,
         is_bare: false,
+        vocabulary: Vocabulary::OpenHands,
     };
     assign(environment, &startup, Target::Variables, assembly);
     for prefix in PASSED_ON {
@@ -126,6 +129,7 @@ fn pass_on(environment: &Environment, prefix: &str, assembly: &mut Assembly) {
                 name: name.to_owned(),
                 dialect: Dialect::Strict,
                 is_bare: false,
+                vocabulary: Vocabulary::Zareba,
             };
             put(variable, value, target, assembly);
         }
@@ -149,6 +153,10 @@ fn put(variable: VariableName, value: &OsStr, target: Target, assembly: &mut Ass
         } else {
             IfWrong::Refuse
         },
+        speaker: Speaker {
+            vocabulary: variable.vocabulary,
+            trust: Trust::Trusted,
+        },
     });
 }
 
@@ -156,12 +164,13 @@ fn put(variable: VariableName, value: &OsStr, target: Target, assembly: &mut Ass
 fn refuse_unknown(environment: &Environment, assembly: &mut Assembly) {
     let own = key::own_variables();
     let free = format!("{VARIABLE_PREFIX}{}_", ENV_SECTION.to_ascii_uppercase());
-    for (name, _) in environment.iter() {
+    for (name, value) in environment.iter() {
         let name = name.to_string_lossy();
         let is_known = !name.starts_with(VARIABLE_PREFIX)
             || own.contains(name.as_ref())
             || (name.starts_with(&free) && name.len() > free.len())
-            || is_reserved(&name);
+            || is_reserved(&name)
+            || kubernetes::is_of_service(&name, value);
         if !is_known {
             assembly.problems.push(Problem {
                 kind: ProblemKind::UnknownVariable,

@@ -1,8 +1,11 @@
-//! The configuration file: which one it is, and what it says.
+//! The configuration files: which ones they are, and what they say.
 
 mod locate;
 mod position;
+mod project;
 mod read;
 
-pub(crate) use locate::locate;
+pub use locate::FilePlace;
+pub(crate) use locate::{SourceFile, locate, user_directory, why_not_ours};
+pub use project::ProjectFile;
 pub(crate) use read::apply;

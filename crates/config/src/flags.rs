@@ -1,5 +1,6 @@
 //! Flags of the command line: the strongest source.
 
+use crate::admission::Speaker;
 use crate::hint;
 use crate::layer::{Assembly, Assignment, IfWrong, Input, Target};
 use crate::origin::Origin;
@@ -64,6 +65,7 @@ pub(crate) fn apply(overrides: &[Override], assembly: &mut Assembly) {
                 input: Input::Text(value.clone(), Dialect::Strict),
                 origin,
                 if_wrong: IfWrong::Refuse,
+                speaker: Speaker::USER,
             }),
             None => {
                 let kind = ProblemKind::UnknownKey(key.clone());

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
+use crate::admission::Vocabulary;
 use crate::setting::{Dialect, Mismatch, Shape};
 use crate::settings::{self, Settings};
 use crate::value::Value;
@@ -25,8 +26,25 @@ pub(crate) struct Key {
     pub(crate) variables: &'static [(&'static str, Dialect)],
     pub(crate) shape: Shape,
     pub(crate) meaning: &'static str,
+    /// Why the file of a project may set it without the user's trust; most keys it may not.
+    pub(crate) project: Option<&'static str>,
+    pub(crate) support: Support,
     pub(crate) set: fn(&mut Settings, &Value) -> Result<(), Mismatch>,
     pub(crate) get: fn(&Settings) -> Value,
+}
+
+/// Whether this version does what a key says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Support {
+    /// It does.
+    Works,
+    /// It does not, and says what to use instead where the key is set.
+    NotInThisVersion {
+        instead: &'static str,
+        /// Whether the user would be less protected than they believe. A file or a variable of
+        /// OpenHands is refused as well then, unless the value is the default.
+        is_protection: bool,
+    },
 }
 
 /// A name under which the environment can hold a setting.
@@ -37,6 +55,7 @@ pub(crate) struct VariableName {
     /// OpenHands' `[core]` names carry no prefix (`RUNTIME`, `DEBUG`), so other programs may well
     /// use them for something else; a value that does not fit is then no mistake of the user.
     pub(crate) is_bare: bool,
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl Key {
@@ -55,12 +74,21 @@ impl Key {
 
     /// The variables that are read, from the weakest to the strongest: OpenHands' own, then
     /// special names, then ours.
+    ///
+    /// A name that other programs use too must not change what a sandbox is. So OpenHands' names
+    /// without a prefix count only for what the file of a project may say as well, and
+    /// `KUBERNETES_*`, which clusters set, not at all.
     pub(crate) fn variable_names(&self) -> Vec<VariableName> {
         let openhands = self.openhands_path().map(openhands_variable);
+        let openhands = openhands.filter(|variable| match variable.is_bare {
+            true => self.project.is_some() && self.support == Support::Works,
+            false => self.section != "kubernetes",
+        });
         let special = self.variables.iter().map(|(name, dialect)| VariableName {
             name: (*name).to_owned(),
             dialect: *dialect,
             is_bare: false,
+            vocabulary: Vocabulary::OpenHands,
         });
         openhands
             .into_iter()
@@ -75,6 +103,7 @@ impl Key {
             name: format!("{VARIABLE_PREFIX}{}", self.path.replace('.', "_")).to_ascii_uppercase(),
             dialect: Dialect::Strict,
             is_bare: false,
+            vocabulary: Vocabulary::Zareba,
         }
     }
 }
@@ -122,6 +151,7 @@ fn openhands_variable(path: &str) -> VariableName {
         name: bare.unwrap_or(path).replace('.', "_").to_ascii_uppercase(),
         dialect: Dialect::OpenHands,
         is_bare: bare.is_some(),
+        vocabulary: Vocabulary::OpenHands,
     }
 }
 
@@ -129,8 +159,10 @@ fn openhands_variable(path: &str) -> VariableName {
 ///
 /// An entry is `name: Type = default`, followed by what applies of `openhands "section.key"` (the
 /// same setting in OpenHands' `config.toml`), `env "NAME"` and `words "NAME"` (variables beside
-/// the derived ones), and `check function` (a rule on the typed value). Its doc comment is the
-/// meaning in the reference.
+/// the derived ones), `check function` (a rule on the typed value), `project "reason"` (the file of
+/// a project may set it without the user's trust, because of this), and `absent "instead"` or
+/// `protection "instead"` (this version does not do it; the second for what somebody relies on).
+/// Its doc comment is the meaning in the reference.
 macro_rules! section {
     (
         $(#[$meta:meta])*
@@ -142,6 +174,9 @@ macro_rules! section {
                 $(, env $variable:literal)*
                 $(, words $words:literal)*
                 $(, check $check:path)?
+                $(, project $project:literal)?
+                $(, absent $absent:literal)?
+                $(, protection $protection:literal)?
                 ;
             )+
         }
@@ -171,6 +206,8 @@ macro_rules! section {
                     ],
                     shape: <$type as $crate::setting::Setting>::SHAPE,
                     meaning: concat!($($doc),+).trim_ascii(),
+                    project: $crate::key::section!(@first $($project)?),
+                    support: $crate::key::section!(@support $($absent)? ; $($protection)?),
                     set: |settings, value| {
                         let value = <$type as $crate::setting::Setting>::read(value)?;
                         $( $check(&value)?; )?
@@ -189,6 +226,13 @@ macro_rules! section {
                 &mut settings.$($place).+
             }
         }
+    };
+    (@support ;) => { $crate::key::Support::Works };
+    (@support $absent:literal ;) => {
+        $crate::key::Support::NotInThisVersion { instead: $absent, is_protection: false }
+    };
+    (@support ; $protection:literal) => {
+        $crate::key::Support::NotInThisVersion { instead: $protection, is_protection: true }
     };
     (@first) => { None };
     (@first $alias:literal) => { Some($alias) };

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::admission::{
+    Judgement, LeftOut, LeftOutReason, Speaker, Trust, UntrustedSettings, Vocabulary,
+};
 use crate::key::{self, Key};
 use crate::origin::Origin;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Hint, Problem, ProblemKind};
 use crate::setting::{Dialect, Mismatch, Setting, Shape};
-use crate::settings::Settings;
 use crate::settings::openhands::STARTUP_VARIABLES;
+use crate::settings::{RuntimeKind, Settings};
+use crate::show;
 use crate::value::Value;
 use crate::volumes;
 
@@ -23,6 +27,7 @@ pub(crate) struct Assignment {
     pub(crate) input: Input,
     pub(crate) origin: Origin,
     pub(crate) if_wrong: IfWrong,
+    pub(crate) speaker: Speaker,
 }
 
 /// What an assignment is for.
@@ -61,6 +66,21 @@ pub(crate) struct Assembly {
     pub(crate) origins: BTreeMap<String, Origin>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
+    pub(crate) left_out: Vec<LeftOut>,
+    untrusted: UntrustedSettings,
+    /// Variables of the sandbox that an untrusted source has set.
+    untrusted_variables: Vec<UntrustedVariable>,
+}
+
+/// A variable of the sandbox that the file of a project has set without the user's trust.
+#[derive(Debug)]
+struct UntrustedVariable {
+    name: String,
+    written_as: String,
+    origin: Origin,
+    speaker: Speaker,
+    /// What a weaker source had said.
+    before: Option<(String, Origin)>,
 }
 
 impl Target {
@@ -97,6 +117,14 @@ impl Target {
 }
 
 impl Assembly {
+    /// The defaults.
+    pub(crate) fn new(untrusted: UntrustedSettings) -> Self {
+        Self {
+            untrusted,
+            ..Self::default()
+        }
+    }
+
     /// Puts one value in place, over whatever a weaker source had put there.
     pub(crate) fn assign(&mut self, assignment: Assignment) {
         let Assignment {
@@ -105,12 +133,37 @@ impl Assembly {
             input,
             origin,
             if_wrong,
+            speaker,
         } = assignment;
         let value = match input {
             Input::Value(value) => Ok(value),
             Input::Text(text, dialect) => dialect.read(&text, target.shape()),
             Input::NotText => Err(Mismatch::rule("is not UTF-8 text")),
         };
+        match speaker.judge(&target, &written_as, value.as_ref().ok(), self.untrusted) {
+            Judgement::Use => {}
+            Judgement::Refuse(kind) => {
+                let hint = match kind {
+                    ProblemKind::Untrusted(_) => origin.file().map(Hint::Trust),
+                    _ => None,
+                };
+                self.problems.push(Problem { origin, kind, hint });
+                return;
+            }
+            Judgement::LeaveOut(reason) => {
+                self.left_out.push(LeftOut {
+                    key: target.path(),
+                    value: value.ok().map(|value| show::masked(&target, value)),
+                    written_as,
+                    origin,
+                    reason,
+                });
+                return;
+            }
+        }
+        if speaker.trust == Trust::Untrusted {
+            self.note_variables(&target, value.as_ref().ok(), &written_as, &origin, speaker);
+        }
         let stored = value.and_then(|value| self.store(&target, &value, &origin));
         let Err(mismatch) = stored else { return };
         let problem = complaint(written_as, mismatch, origin);
@@ -122,6 +175,7 @@ impl Assembly {
 
     /// Applies the rules between settings, once all sources have been read.
     pub(crate) fn finish(&mut self) {
+        self.judge_variables();
         let Some(volumes) = &self.settings.openhands.sandbox.volumes else {
             return;
         };
@@ -130,6 +184,78 @@ impl Assembly {
         if origin.rank() >= self.origin("runtime.workspace").rank() {
             self.settings.runtime.workspace = volumes::workspace(volumes);
             self.origins.insert("runtime.workspace".to_owned(), origin);
+        }
+    }
+
+    /// Remembers variables of the sandbox that an untrusted source sets, for
+    /// [`Assembly::judge_variables`].
+    fn note_variables(
+        &mut self,
+        target: &Target,
+        value: Option<&Value>,
+        written_as: &str,
+        origin: &Origin,
+        speaker: Speaker,
+    ) {
+        let names: Vec<String> = match (target, value) {
+            (Target::Variable(name), _) => vec![name.clone()],
+            (Target::Variables, Some(Value::Table(entries))) => entries.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        for name in names {
+            let before = self.settings.env.get(&name).map(str::to_owned);
+            let before = before.map(|value| (value, self.origin(&format!("{ENV_SECTION}.{name}"))));
+            self.untrusted_variables.push(UntrustedVariable {
+                name,
+                written_as: written_as.to_owned(),
+                origin: origin.clone(),
+                speaker,
+                before,
+            });
+        }
+    }
+
+    /// Without walls a variable such as `LD_PRELOAD` or `PATH` chooses what runs on this machine, so
+    /// an untrusted source may not set any then. Which runtime it is, is known only at the end.
+    fn judge_variables(&mut self) {
+        let variables = std::mem::take(&mut self.untrusted_variables);
+        let kind = self.settings.runtime.kind;
+        if !matches!(kind, RuntimeKind::Cli | RuntimeKind::Local) {
+            return;
+        }
+        for variable in variables {
+            let path = format!("{ENV_SECTION}.{}", variable.name);
+            if self.origin(&path) != variable.origin {
+                // A stronger source has set it as well.
+                continue;
+            }
+            let is_passed_over = variable.speaker.vocabulary == Vocabulary::OpenHands
+                || self.untrusted == UntrustedSettings::LeaveOut;
+            if !is_passed_over {
+                self.problems.push(Problem {
+                    kind: ProblemKind::UntrustedVariable {
+                        key: variable.written_as,
+                        runtime: kind.as_str(),
+                    },
+                    hint: variable.origin.file().map(Hint::Trust),
+                    origin: variable.origin,
+                });
+                continue;
+            }
+            let value = self.settings.env.remove(&variable.name);
+            self.origins.remove(&path);
+            if let Some((value, origin)) = variable.before {
+                self.settings.env.insert(variable.name.clone(), value);
+                self.origins.insert(path.clone(), origin);
+            }
+            let target = Target::Variable(variable.name);
+            self.left_out.push(LeftOut {
+                key: path,
+                written_as: variable.written_as,
+                value: value.map(|value| show::masked(&target, Value::Text(value))),
+                origin: variable.origin,
+                reason: LeftOutReason::Untrusted,
+            });
         }
     }
 

@@ -30,6 +30,22 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The line in a file.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::File { line, .. } => Some(*line),
+            Self::Default | Self::Variable { .. } | Self::Flag { .. } => None,
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File { path, .. } => Some(path.clone()),
+            Self::Default | Self::Variable { .. } | Self::Flag { .. } => None,
+        }
+    }
+
     /// How strong the source is; a value replaces another of the same or a lower rank.
     pub(crate) fn rank(&self) -> u8 {
         match self {

@@ -1,6 +1,7 @@
 //! Mistakes in a configuration: what is wrong, where, and what was probably meant.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::origin::Origin;
 
@@ -36,6 +37,31 @@ pub enum ProblemKind {
     /// The environment has a variable with our prefix that is no setting.
     #[error("no setting has this name")]
     UnknownVariable,
+    /// The file of a project sets what only a trusted one may set.
+    #[error("`{0}` may be set by a project file only when you have trusted it")]
+    Untrusted(String),
+    /// The file of a project sets a variable for a runtime without walls.
+    #[error(
+        "`{key}` may be set by a project file only when you have trusted it, because the runtime \
+         `{runtime}` does not isolate"
+    )]
+    UntrustedVariable {
+        /// The key at this place.
+        key: String,
+        /// The runtime that is in force.
+        runtime: &'static str,
+    },
+    /// Nothing of this version reads the setting.
+    #[error("`{key}` is not in this version: {instead}")]
+    NotInThisVersion {
+        /// The key at this place.
+        key: String,
+        /// What does the same, or why nothing does.
+        instead: &'static str,
+    },
+    /// A key of OpenHands' own application in a file of ours.
+    #[error("`{0}` is for OpenHands' own application, and for its `config.toml`")]
+    ForOpenHands(String),
     /// The file gives the same setting a second time under its other name.
     #[error("`{key}` sets `{setting}`, which line {first_line} has set already")]
     SetTwice {
@@ -73,6 +99,8 @@ pub enum Hint {
     DidYouMean(String),
     /// No name is near; these are the valid ones.
     Valid(Vec<String>),
+    /// The command that lets this file say everything.
+    Trust(PathBuf),
 }
 
 /// Every mistake of a configuration, in the order of the sources and of their lines.
@@ -100,6 +128,7 @@ impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DidYouMean(name) => write!(f, "did you mean `{name}`?"),
+            Self::Trust(file) => write!(f, "run `zareba trust {}`", file.display()),
             Self::Valid(names) => {
                 f.write_str("valid here: ")?;
                 for (index, name) in names.iter().enumerate() {

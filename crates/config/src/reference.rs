@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::hint::sections;
-use crate::key::{self, Key};
+use crate::key::{self, Key, Support};
 use crate::setting::Shape;
 use crate::settings::Settings;
 
@@ -24,6 +24,10 @@ pub struct KeyReference {
     pub default: Option<String>,
     /// What it is for.
     pub meaning: &'static str,
+    /// Why a project file may set it without the user's trust, if it may.
+    pub project: Option<&'static str>,
+    /// What to use instead, if this version does not have it.
+    pub absent: Option<&'static str>,
 }
 
 /// Every key, section by section.
@@ -51,7 +55,8 @@ pub fn reference_markdown() -> String {
         // Writing to a string cannot fail.
         let _ = write!(
             page,
-            "\n### `[{section}]`\n\n| key | type | default | meaning | other names |\n|---|---|---|---|---|\n"
+            "\n### `[{section}]`\n\n{}| key | type | default | meaning | project file | other names |\n|---|---|---|---|---|---|\n",
+            read_by(section)
         );
         for key in of_section {
             let _ = writeln!(page, "{}", table_row(key));
@@ -73,6 +78,24 @@ fn describe(key: &Key, defaults: &Settings) -> KeyReference {
         accepts: accepts(key.shape),
         default: (!is_unset).then(|| (key.get)(defaults).to_string()),
         meaning: key.meaning,
+        project: key.project,
+        absent: match key.support {
+            Support::Works => None,
+            Support::NotInThisVersion { instead, .. } => Some(instead),
+        },
+    }
+}
+
+/// Which commands a section is for, where it is not for all that make sandboxes.
+fn read_by(section: &str) -> &'static str {
+    match section {
+        "executor" => "Read by `zareba executor`, from variables, flags and `--config`.\n\n",
+        "local" | "pool.native" | "pool.docker" | "server" | "sessions" | "telemetry" => {
+            "Read by `zareba serve`.\n\n"
+        }
+        "log" => "Read by `zareba serve`, `key` and `log`.\n\n",
+        "mcp" => "Read by `zareba serve`, `mcp` and `tools`.\n\n",
+        _ => "",
     }
 }
 
@@ -113,11 +136,17 @@ fn table_row(key: &KeyReference) -> String {
         .map(|name| format!("`{name}`"));
     let alias = key.openhands.map(|path| format!("`{path}`"));
     let names: Vec<String> = alias.into_iter().chain(special).collect();
+    let meaning = match key.absent {
+        None => key.meaning.to_owned(),
+        Some(instead) => format!("*Not in this version*: {instead}. {}", key.meaning),
+    };
+    let project = if key.project.is_some() { "yes" } else { "" };
     let cells = [
         format!("`{}`", key.path),
         key.accepts.clone(),
         default,
-        key.meaning.to_owned(),
+        meaning,
+        project.to_owned(),
         names.join(", "),
     ];
     format!(

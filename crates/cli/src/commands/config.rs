@@ -1,11 +1,14 @@
 //! `zareba config show`: every setting, its value and who set it.
 
+use zareba_config::UntrustedSettings;
+
 use crate::{
     arguments::{ConfigArguments, ConfigCommand, OutputFormat},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
     say,
+    settings::{Sources, WithoutConfig},
 };
 
 /// Prints the settings that a command in this place would have.
@@ -16,8 +19,11 @@ pub(crate) fn perform(context: &Context, arguments: &ConfigArguments) -> Result<
 }
 
 fn show(context: &Context) -> Result<Exit, Failure> {
-    let flags = Vec::new();
-    let configuration = context.configuration(flags)?;
+    let sources = Sources {
+        untrusted: UntrustedSettings::LeaveOut,
+        ..context.sources(WithoutConfig::Search)
+    };
+    let configuration = sources.load(Vec::new(), &context.notices)?;
     let rows = configuration.table();
     match context.globals.output {
         OutputFormat::Json => {
@@ -41,8 +47,12 @@ fn show(context: &Context) -> Result<Exit, Failure> {
             say::data(lines.collect::<String>().as_bytes())?;
         }
     }
-    if let Some(file) = &configuration.file {
-        say::note(format_args!("read `{}`", file.display()));
+    for file in &configuration.files {
+        let trust = match file.is_trusted {
+            true => "",
+            false => ", which you have not trusted",
+        };
+        say::note(format_args!("read `{}`{trust}", file.path.display()));
     }
     Ok(Exit::Success)
 }

@@ -1,6 +1,6 @@
 //! What becomes of the settings of `[docker]`, and of those of OpenHands that mean the same.
 
-use zareba_config::{ConfigFile, Configuration, LoadRequest, Override};
+use zareba_config::{ConfigFile, Configuration, LoadRequest, Override, UntrustedSettings};
 use zareba_runtime_docker::{VolumeMode, VolumeSource};
 
 use super::*;
@@ -14,6 +14,7 @@ fn read(pairs: &[&str], asker: Asker) -> Result<DockerOptions, Failure> {
     let configuration = Configuration::load(&LoadRequest {
         file: ConfigFile::Nothing,
         environment: &environment,
+        untrusted: UntrustedSettings::Refuse,
         overrides: &overrides,
     });
     let settings = configuration.unwrap().settings;

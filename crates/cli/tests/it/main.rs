@@ -32,4 +32,5 @@ mod serving;
 mod shell;
 mod tools;
 mod tools_serve;
+mod trust;
 mod words;

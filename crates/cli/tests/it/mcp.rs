@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A client on the standard streams of the program. Going, it ends the program.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -26,7 +26,7 @@ struct Client {
 
 impl Client {
     /// Starts the program and shakes hands.
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Sends a request and returns its result.
-    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
@@ -81,10 +81,20 @@ impl Client {
     }
 
     /// The text that a model reads of a command.
-    fn run(&mut self, command: &str) -> String {
+    pub(crate) fn run(&mut self, command: &str) -> String {
         let result = self.call("run_command", json!({ "command": command }));
         assert_eq!(result["isError"], json!(false), "{result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// The same, and returns what the program has said beside it.
+    pub(crate) fn leave_with_words(mut self) -> String {
+        self.input = None;
+        let mut words = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut words).unwrap();
+        assert_eq!(self.leave(), Some(0), "{words}");
+        words
     }
 
     /// Goes as clients go, and returns what the program ends with.
@@ -240,8 +250,10 @@ fn keys_of_other_servers_are_hidden_wherever_they_are_read() {
          args = [\"{}\"]\nenv = {{ SERVICE_KEY = \"{KEY}\" }}\n",
         place.path("server.py").display()
     );
-    fs::write(place.path("workspace").join("zareba.toml"), settings).unwrap();
-    let mut client = Client::start(place.zareba(&["mcp", "--runtime", "cli"]));
+    let file = place.path("given.toml");
+    fs::write(&file, settings).unwrap();
+    let file = file.display().to_string();
+    let mut client = Client::start(place.zareba(&["--config", &file, "mcp", "--runtime", "cli"]));
 
     let told = client.call("other_tell", json!({}));
     let text = told["content"][0]["text"].as_str().unwrap();

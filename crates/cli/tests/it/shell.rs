@@ -27,7 +27,7 @@ fn a_pipe_is_run_line_by_line_in_one_shell() {
 }
 
 /// A person at a terminal.
-struct Person {
+pub(crate) struct Person {
     pty: Pty,
     child: Child,
     seen: String,
@@ -38,7 +38,7 @@ impl Person {
         Self::start_with(place, size, &["shell", "--runtime", "cli"])
     }
 
-    fn start_with(place: &Place, size: Size, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(place: &Place, size: Size, arguments: &[&str]) -> Self {
         let pty = Pty::open(size).unwrap();
         let mut spawn = Spawn::new(ZAREBA.as_ref(), &place.path("workspace"));
         spawn.arguments = arguments.iter().map(OsString::from).collect();
@@ -77,12 +77,12 @@ impl Person {
         self.sees("<2> ").await;
     }
 
-    fn types(&self, keys: &str) {
+    pub(crate) fn types(&self, keys: &str) {
         assert_eq!(self.pty.write(keys.as_bytes()).unwrap(), keys.len());
     }
 
     /// Waits until `text` has appeared on the screen.
-    async fn sees(&mut self, text: &str) {
+    pub(crate) async fn sees(&mut self, text: &str) {
         let appears = async {
             while !self.seen.contains(text) {
                 self.pty.readable().await.unwrap();
@@ -95,7 +95,7 @@ impl Person {
     }
 
     /// Waits for the program to end, looking at the screen meanwhile.
-    async fn leaves(&mut self) -> ExitReason {
+    pub(crate) async fn leaves(&mut self) -> ExitReason {
         let Self { pty, child, seen } = self;
         let leaves = async {
             loop {

@@ -48,6 +48,7 @@ fn every_command_has_help_with_an_example() {
         &["replay"],
         &["executor"],
         &["config", "show"],
+        &["trust"],
         &["doctor"],
         &["completions"],
     ] {
@@ -114,12 +115,10 @@ fn settings_are_shown_with_their_sources_and_without_secrets() {
     let rows: Vec<Value> = serde_json::from_str(&told.stdout).unwrap();
     let row = |key: &str| {
         let row = rows.iter().find(|row| row["key"] == key).unwrap();
-        (
-            row["value"].as_str().unwrap().to_owned(),
-            row["origin"].as_str().unwrap().to_owned(),
-        )
+        let origin = row["origin"].as_str().unwrap().to_owned();
+        (row["value"].clone(), origin)
     };
-    assert_eq!(row("shell.timeout").0, "7");
+    assert_eq!(row("shell.timeout").0, json!(7));
     assert!(
         row("shell.timeout").1.contains("zareba.toml:2"),
         "{}",
@@ -127,9 +126,12 @@ fn settings_are_shown_with_their_sources_and_without_secrets() {
     );
     assert_eq!(
         row("files.auto_lint"),
-        ("true".to_owned(), "--set files.auto_lint".to_owned())
+        (json!(true), "--set files.auto_lint".to_owned())
     );
-    assert_eq!(row("executor.session_api_key").0, "\"***\"");
+    assert_eq!(row("executor.session_api_key").0, json!("***"));
+    assert_eq!(row("runtime.kind").0, json!("native"));
+    assert_eq!(row("runtime.image").0, Value::Null);
+    assert_eq!(row("native.allow").0, json!([]));
     assert!(!told.stdout.contains("swordfish"));
     let told = place.output(&["config", "show"]);
     assert!(

@@ -1,13 +1,18 @@
-//! Finds and reads the configuration file.
+//! Finds and reads the configuration files.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use toml::de::DeTable;
 
-use crate::configuration::{ConfigFile, LoadError};
+use super::project::ProjectFile;
+use crate::admission::{Speaker, Trust, Vocabulary};
+use crate::configuration::{ConfigFile, LoadError, SearchPlaces};
 use crate::environment::Environment;
+use crate::trust::TrustedFiles;
 
 /// Far more than any configuration needs; it keeps a wrong path from filling the memory.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -22,51 +27,110 @@ const OPENHANDS_NAME: &str = "config.toml";
 /// `[security]`, `[mcp]` and the like are not enough: others have them too.
 const TELLING_SECTIONS: [&str; 4] = ["core", "sandbox", "llm", "agent"];
 
+/// Permission to write for anybody but the owner.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Where a configuration file was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilePlace {
+    /// The file of this machine.
+    System,
+    /// The file of this user.
+    User,
+    /// A file that `--config` or `ZAREBA_CONFIG` names.
+    Named,
+    /// The file in the current directory.
+    Project,
+}
+
 /// A configuration file with its content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
+    pub(crate) place: FilePlace,
+    pub(crate) speaker: Speaker,
+    /// Device and inode: a file that is found twice counts once.
+    identity: (u64, u64),
 }
 
-/// Reads the file that applies.
+/// Reads the files that apply, the strongest last.
 pub(crate) fn locate(
     file: ConfigFile<'_>,
     environment: &Environment,
-) -> Result<Option<SourceFile>, LoadError> {
+) -> Result<Vec<SourceFile>, LoadError> {
     match file {
-        ConfigFile::Search(directory) => search(directory, environment),
-        ConfigFile::At(path) => read(path.to_path_buf()).map(Some),
-        ConfigFile::Nothing => Ok(None),
+        ConfigFile::Search(places) => search(places, environment),
+        ConfigFile::At(path) => Ok(vec![read(path.to_path_buf(), FilePlace::Named)?]),
+        ConfigFile::Nothing => Ok(Vec::new()),
     }
 }
 
-fn search(directory: &Path, environment: &Environment) -> Result<Option<SourceFile>, LoadError> {
+fn search(
+    places: SearchPlaces<'_>,
+    environment: &Environment,
+) -> Result<Vec<SourceFile>, LoadError> {
     let in_variable = environment.get_os("ZAREBA_CONFIG");
     if let Some(path) = in_variable.filter(|path| !path.is_empty()) {
-        return read(PathBuf::from(path)).map(Some);
+        return Ok(vec![read(PathBuf::from(path), FilePlace::Named)?]);
     }
-    let own = [
-        Some(in_directory(directory, OWN_NAME)),
-        user_directory(environment).map(|directory| directory.join("zareba").join(OWN_NAME)),
-    ];
-    for path in own.into_iter().flatten() {
-        match read(path) {
-            Err(LoadError::ReadFile { source, .. }) if is_absent(&source) => {}
-            other => return other.map(Some),
+    let mut found = Vec::new();
+    found.extend(read_if_there(
+        places.system.to_path_buf(),
+        FilePlace::System,
+    )?);
+    if let Some(directory) = user_directory(environment) {
+        found.extend(read_if_there(directory.join(OWN_NAME), FilePlace::User)?);
+    }
+    if let Some(project) = find_project(places.project)? {
+        // Whoever works in the configuration directory itself has that file already.
+        let is_known = |known: &SourceFile| known.identity == project.identity;
+        if !found.iter().any(is_known) {
+            found.push(judged(project, environment)?);
         }
     }
-    // A `config.toml` that cannot be read may be anybody's, so that is no error of ours.
-    let openhands = read(in_directory(directory, OPENHANDS_NAME)).ok();
-    Ok(openhands.filter(|file| is_openhands(&file.text)))
+    Ok(found)
 }
 
-fn read(path: PathBuf) -> Result<SourceFile, LoadError> {
-    let mut bytes = Vec::new();
-    let result =
-        File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    if let Err(source) = result {
-        return Err(LoadError::ReadFile { path, source });
+/// The file of a project, as one that is not trusted.
+pub(super) fn find_project(directory: &Path) -> Result<Option<SourceFile>, LoadError> {
+    let own = in_directory(directory, OWN_NAME);
+    if let Some(own) = read_if_there(own, FilePlace::Project)? {
+        return Ok(Some(own));
+    }
+    // A `config.toml` that cannot be read may be anybody's, so that is no error of ours.
+    let openhands = read(in_directory(directory, OPENHANDS_NAME), FilePlace::Project).ok();
+    Ok(openhands.filter(|file| file.speaker.vocabulary == Vocabulary::OpenHands))
+}
+
+/// The same file, trusted if the user has said so of these very bytes.
+fn judged(project: SourceFile, environment: &Environment) -> Result<SourceFile, LoadError> {
+    let file = ProjectFile::of(project);
+    let is_trusted = TrustedFiles::load(environment)?.hold(&file);
+    let mut project = file.into_source();
+    if is_trusted {
+        project.speaker.trust = Trust::Trusted;
+    }
+    Ok(project)
+}
+
+fn read_if_there(path: PathBuf, place: FilePlace) -> Result<Option<SourceFile>, LoadError> {
+    match read(path, place) {
+        Err(LoadError::ReadFile { source, .. }) if is_absent(&source) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Reads a file from one descriptor, which is also what its owner is asked of.
+pub(super) fn read(path: PathBuf, place: FilePlace) -> Result<SourceFile, LoadError> {
+    let (bytes, metadata) = match open_and_read(&path, place) {
+        Ok(found) => found,
+        Err(source) => return Err(LoadError::ReadFile { path, source }),
+    };
+    if place != FilePlace::Project
+        && let Some(reason) = why_not_ours(&metadata)
+    {
+        return Err(LoadError::NotOurs { path, reason });
     }
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(LoadError::FileTooLarge {
@@ -74,10 +138,53 @@ fn read(path: PathBuf) -> Result<SourceFile, LoadError> {
             bytes_max: FILE_BYTES_MAX,
         });
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(SourceFile { path, text }),
-        Err(_) => Err(LoadError::FileNotText { path }),
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(LoadError::FileNotText { path });
+    };
+    let speaker = Speaker {
+        vocabulary: vocabulary(&path, &text),
+        trust: match place {
+            FilePlace::Project => Trust::Untrusted,
+            FilePlace::System | FilePlace::User | FilePlace::Named => Trust::Trusted,
+        },
+    };
+    Ok(SourceFile {
+        path,
+        text,
+        place,
+        speaker,
+        identity: (metadata.dev(), metadata.ino()),
+    })
+}
+
+fn open_and_read(path: &Path, place: FilePlace) -> io::Result<(Vec<u8>, Metadata)> {
+    // A named file may be a pipe of the shell; one that is found must not keep us waiting.
+    let file = match place {
+        FilePlace::Named => File::open(path)?,
+        FilePlace::System | FilePlace::User | FilePlace::Project => OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?,
+    };
+    let metadata = file.metadata()?;
+    if place != FilePlace::Named && !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
     }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok((bytes, metadata))
+}
+
+/// Why somebody else decides what the file says, if that is so.
+pub(crate) fn why_not_ours(metadata: &Metadata) -> Option<&'static str> {
+    let ours = rustix::process::geteuid().as_raw();
+    if metadata.uid() != ours && metadata.uid() != 0 {
+        return Some("it belongs to another user; copy it, or make it yours with `chown`");
+    }
+    if metadata.mode() & OTHERS_WRITE != 0 {
+        return Some("other users may write to it; take that away with `chmod go-w`");
+    }
+    None
 }
 
 /// The name alone for the current directory, as people write it.
@@ -88,15 +195,17 @@ fn in_directory(directory: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// `$XDG_CONFIG_HOME`, or `~/.config`; a relative value is to be ignored by that specification.
-fn user_directory(environment: &Environment) -> Option<PathBuf> {
+/// `zareba` in `$XDG_CONFIG_HOME`, or in `~/.config`; a relative value is to be ignored by that
+/// specification.
+pub(crate) fn user_directory(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name: &str| {
         environment
             .get_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
+    let base = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    base.map(|base| base.join("zareba"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -106,7 +215,16 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-fn is_openhands(text: &str) -> bool {
+/// Whose file it is: OpenHands' has a name and sections by which it is known.
+fn vocabulary(path: &Path, text: &str) -> Vocabulary {
+    let is_named_so = path.file_name().is_some_and(|name| name == OPENHANDS_NAME);
+    match is_named_so && has_openhands_sections(text) {
+        true => Vocabulary::OpenHands,
+        false => Vocabulary::Zareba,
+    }
+}
+
+fn has_openhands_sections(text: &str) -> bool {
     // A file with a syntax error still shows whose it is by the sections that can be read.
     let (document, _) = DeTable::parse_recoverable(text);
     TELLING_SECTIONS.iter().any(|section| {

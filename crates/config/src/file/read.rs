@@ -11,6 +11,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::locate::SourceFile;
 use super::position::LineIndex;
+use crate::admission::{Speaker, Vocabulary};
 use crate::hint;
 use crate::key;
 use crate::layer::{Assembly, Assignment, ENV_SECTION, IfWrong, Input, Target};
@@ -34,6 +35,7 @@ pub(crate) fn apply(file: &SourceFile, assembly: &mut Assembly) {
     let (document, errors) = DeTable::parse_recoverable(&file.text);
     let mut reader = Reader {
         path: &file.path,
+        speaker: file.speaker,
         lines: LineIndex::new(&file.text),
         found: Vec::new(),
         problems: Vec::new(),
@@ -50,6 +52,7 @@ pub(crate) fn apply(file: &SourceFile, assembly: &mut Assembly) {
 
 struct Reader<'a> {
     path: &'a Path,
+    speaker: Speaker,
     lines: LineIndex<'a>,
     /// What was found, with its offset: the parser hands entries out by name, people read by line.
     found: Vec<(usize, Assignment)>,
@@ -103,10 +106,14 @@ impl Reader<'_> {
     fn keys(&mut self, section: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let key = name.get_ref().as_ref();
+            let path = format!("{section}.{key}");
             if section == "core" && FOREIGN_CORE_KEYS.contains(&key) {
+                if self.speaker.vocabulary == Vocabulary::Zareba {
+                    let kind = ProblemKind::ForOpenHands(path);
+                    self.problem(name.span().start, kind, || None);
+                }
                 continue;
             }
-            let path = format!("{section}.{key}");
             match (Target::find(&path), value.get_ref()) {
                 (Some(Target::Variables), DeValue::Table(variables)) => self.variables(variables),
                 (Some(target), _) => self.found(name, value, target, path),
@@ -139,6 +146,7 @@ impl Reader<'_> {
             input: Input::Value(Value::from_toml(value.get_ref())),
             origin: self.origin(offset),
             if_wrong: IfWrong::Refuse,
+            speaker: self.speaker,
         };
         self.found.push((offset, assignment));
     }

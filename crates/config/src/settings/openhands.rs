@@ -41,10 +41,17 @@ pub(crate) const FOREIGN_SECTIONS: [&str; 6] = [
 ];
 
 /// Keys of `[core]` about OpenHands' own application, accepted and not read.
-pub(crate) const FOREIGN_CORE_KEYS: [&str; 12] = [
+pub(crate) const FOREIGN_CORE_KEYS: [&str; 25] = [
+    "cache_dir",
     "cli_multiline_input",
+    "client_wait_timeout",
+    "conversation_max_age_seconds",
+    "debug",
+    "default_agent",
     "disable_color",
     "enable_default_condenser",
+    "file_store",
+    "file_store_path",
     "file_store_web_hook_batch",
     "file_store_web_hook_headers",
     "file_store_web_hook_url",
@@ -53,7 +60,13 @@ pub(crate) const FOREIGN_CORE_KEYS: [&str; 12] = [
     "file_uploads_restrict_file_types",
     "jwt_secret",
     "max_budget_per_task",
+    "max_concurrent_conversations",
+    "max_iterations",
+    "mcp_host",
+    "replay_trajectory_path",
     "save_screenshots_in_trajectory",
+    "save_trajectory_path",
+    "search_api_key",
 ];
 
 /// Whether a section is one of OpenHands' that a runtime does not read. Models and agents have
@@ -75,46 +88,27 @@ choice! {
 section! {
     /// `[core]`: the keys that concern a runtime or a server of runtimes.
     Core at openhands.core named "core" {
-        /// The kind of store that sessions are kept in.
-        file_store: String = "local".to_owned();
-        /// Where that store is.
-        file_store_path: PathBuf = PathBuf::from("~/.openhands");
         /// Whether a browser is offered.
-        enable_browser: bool = true;
+        enable_browser: bool = true,
+            absent "a sandbox offers no browser";
         /// The host directory to mount as the workspace; unset means `workspace_base`.
-        workspace_mount_path: Option<PathBuf> = None;
+        workspace_mount_path: Option<PathBuf> = None,
+            absent "name the directory in `runtime.workspace`";
         /// A `from:to` replacement in the path to mount.
-        workspace_mount_rewrite: Option<String> = None;
-        /// Where downloads are kept.
-        cache_dir: PathBuf = PathBuf::from("/tmp/cache");
+        workspace_mount_rewrite: Option<String> = None,
+            absent "name the directory in `runtime.workspace`";
         /// Work as the user `openhands` instead of `root` inside a container.
-        run_as_openhands: bool = true;
+        run_as_openhands: bool = true,
+            absent "`docker.user_id` chooses the user in a container";
         /// Make an empty workspace a git repository.
-        init_git_in_empty_workspace: bool = false;
-        /// Log in more detail.
-        debug: bool = false;
+        init_git_in_empty_workspace: bool = false,
+            absent "run `git init` in the sandbox";
         /// The name under which the agent commits.
-        git_user_name: String = "openhands".to_owned();
+        git_user_name: String = "openhands".to_owned(),
+            absent "set `GIT_AUTHOR_NAME` and `GIT_COMMITTER_NAME` in `[env]`";
         /// The address under which the agent commits.
-        git_user_email: String = "openhands@all-hands.dev".to_owned();
-        /// The agent that a conversation starts with.
-        default_agent: String = "CodeActAgent".to_owned();
-        /// How many steps an agent may take.
-        max_iterations: u32 = 500;
-        /// Where to write the trajectory of a session.
-        save_trajectory_path: Option<PathBuf> = None;
-        /// The trajectory to replay first.
-        replay_trajectory_path: Option<PathBuf> = None;
-        /// The key of the search service.
-        search_api_key: Option<Secret> = None;
-        /// The address of OpenHands' own MCP server.
-        mcp_host: String = "localhost:3000".to_owned();
-        /// When an old conversation is closed.
-        conversation_max_age_seconds: Duration = Duration::from_secs(864_000);
-        /// How many conversations of one user run at once.
-        max_concurrent_conversations: u32 = 3;
-        /// How long to wait for a client's first connection.
-        client_wait_timeout: Duration = Duration::from_secs(30);
+        git_user_email: String = "openhands@all-hands.dev".to_owned(),
+            absent "set `GIT_AUTHOR_EMAIL` and `GIT_COMMITTER_EMAIL` in `[env]`";
     }
 }
 
@@ -122,50 +116,68 @@ section! {
     /// `[sandbox]`: images, containers, and the remote runtime API.
     Sandbox at openhands.sandbox named "sandbox" {
         /// The base address of the remote runtime API.
-        remote_runtime_api_url: Option<String> = Some("http://localhost:8000".to_owned());
+        remote_runtime_api_url: Option<String> = Some("http://localhost:8000".to_owned()),
+            absent "`--server URL` uses the sandboxes of another server";
         /// Pause a remote runtime that is kept alive, instead of leaving it running.
-        pause_closed_runtimes: bool = true;
+        pause_closed_runtimes: bool = true,
+            absent "`sessions.when_idle` says what becomes of idle sessions";
         /// Stop every runtime container on close, not only the session's.
-        rm_all_containers: bool = false;
+        rm_all_containers: bool = false,
+            absent "`zareba rm` ends single sandboxes";
         /// The key of the remote runtime API.
-        api_key: Option<Secret> = None;
+        api_key: Option<Secret> = None,
+            absent "`--server URL` uses the sandboxes of another server";
         /// The image that a runtime image is built from.
         base_container_image: Option<String> =
-            Some("nikolaik/python-nodejs:python3.12-nodejs22".to_owned());
+            Some("nikolaik/python-nodejs:python3.12-nodejs22".to_owned()),
+            project "it names files that are seen inside only";
         /// A ready-made runtime image; nothing is built then.
-        runtime_container_image: Option<String> = None;
+        runtime_container_image: Option<String> = None,
+            project "it names files that are seen inside only";
         /// The user id inside; unset means the current user's.
         user_id: Option<u32> = None;
         /// How long a remote runtime may take to start.
-        remote_runtime_init_timeout: Duration = Duration::from_secs(180);
+        remote_runtime_init_timeout: Duration = Duration::from_secs(180),
+            absent "`--server URL` uses the sandboxes of another server";
         /// How long one request to the remote runtime API may take.
-        remote_runtime_api_timeout: Duration = Duration::from_secs(180);
+        remote_runtime_api_timeout: Duration = Duration::from_secs(180),
+            absent "`--server URL` uses the sandboxes of another server";
         /// Retry requests that failed in the network.
-        remote_runtime_enable_retries: bool = true;
+        remote_runtime_enable_retries: bool = true,
+            absent "`--server URL` uses the sandboxes of another server";
         /// The kind of isolation asked of a remote runtime.
-        remote_runtime_class: Option<RemoteRuntimeClass> = None;
+        remote_runtime_class: Option<RemoteRuntimeClass> = None,
+            absent "`--server URL` uses the sandboxes of another server";
         /// Give containers the host's network.
         use_host_network: bool = false;
         /// Networks that a container joins after its start.
         additional_networks: Vec<String> = Vec::new();
         /// The host interface for published ports.
-        runtime_binding_address: String = "0.0.0.0".to_owned();
+        runtime_binding_address: String = "0.0.0.0".to_owned(),
+            absent "`docker.bind_address` does it";
         /// More arguments for an image build.
-        runtime_extra_build_args: Option<Vec<String>> = None;
+        runtime_extra_build_args: Option<Vec<String>> = None,
+            absent "build the image first, by `zareba image build` or docker";
         /// Prepare plugins at start.
-        initialize_plugins: bool = true;
+        initialize_plugins: bool = true,
+            absent "plugins start when an executor is asked for them";
         /// Build the runtime image even if it exists.
-        force_rebuild_runtime: bool = false;
+        force_rebuild_runtime: bool = false,
+            absent "build the image first, by `zareba image build` or docker";
         /// Shell commands to run during an image build.
-        runtime_extra_deps: Option<String> = None;
+        runtime_extra_deps: Option<String> = None,
+            absent "build the image first, by `zareba image build` or docker";
         /// The BrowserGym task of an evaluation.
-        browsergym_eval_env: Option<String> = None;
+        browsergym_eval_env: Option<String> = None,
+            absent "a sandbox offers no browser";
         /// The platform to build for.
         platform: Option<String> = None;
         /// How long an idle session is kept; 0 means for ever.
-        close_delay: Duration = Duration::from_secs(3600);
+        close_delay: Duration = Duration::from_secs(3600),
+            absent "`sessions.idle_timeout` does it";
         /// The size of a remote runtime: 1, 2, 4 or 8.
-        remote_runtime_resource_factor: u32 = 1, check rules::resource_factor;
+        remote_runtime_resource_factor: u32 = 1, check rules::resource_factor,
+            absent "`--server URL` uses the sandboxes of another server";
         /// Give containers all GPUs.
         enable_gpu: bool = false;
         /// Which GPUs instead, as a comma-separated list of ids.
@@ -173,11 +185,14 @@ section! {
         /// More options for creating a container.
         docker_runtime_kwargs: Option<BTreeMap<String, Value>> = None;
         /// The repository to clone at start.
-        selected_repo: Option<String> = None;
+        selected_repo: Option<String> = None,
+            absent "clone it in the sandbox";
         /// Directories that need no confirmation of trust.
-        trusted_dirs: Vec<String> = Vec::new();
+        trusted_dirs: Vec<String> = Vec::new(),
+            absent "`zareba trust` trusts the file of a project";
         /// The port of the editor in the browser; unset means any free one.
-        vscode_port: Option<u16> = None;
+        vscode_port: Option<u16> = None,
+            absent "a sandbox offers no editor";
         /// Mounts, as a comma-separated list of `host:container[:mode]`. A mount onto `/workspace`
         /// is also `runtime.workspace`.
         volumes: Option<String> = None, check rules::mounts;
@@ -188,9 +203,11 @@ section! {
     /// `[security]`: what is asked before an action runs.
     Security at openhands.security named "security" {
         /// Ask a person before risky actions.
-        confirmation_mode: bool = false;
+        confirmation_mode: bool = false,
+            protection "actions run without being confirmed here; the client has to ask";
         /// The analyser that rates actions.
-        security_analyzer: Option<String> = None;
+        security_analyzer: Option<String> = None,
+            protection "actions are not analysed here; the client has to do it";
     }
 }
 
@@ -198,30 +215,43 @@ section! {
     /// `[kubernetes]`: the pods of the Kubernetes runtime.
     Kubernetes at openhands.kubernetes named "kubernetes" {
         /// The namespace of all objects.
-        namespace: String = "default".to_owned();
+        namespace: String = "default".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The domain of ingresses.
-        ingress_domain: String = "localhost".to_owned();
+        ingress_domain: String = "localhost".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The size of the workspace volume.
-        pvc_storage_size: String = "2Gi".to_owned();
+        pvc_storage_size: String = "2Gi".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The storage class of the workspace volume; unset means the cluster's default.
-        pvc_storage_class: Option<String> = None;
+        pvc_storage_class: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// The CPU that a pod asks for.
-        resource_cpu_request: String = "1".to_owned();
+        resource_cpu_request: String = "1".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The memory that a pod asks for.
-        resource_memory_request: String = "1Gi".to_owned();
+        resource_memory_request: String = "1Gi".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The memory that a pod may use.
-        resource_memory_limit: String = "2Gi".to_owned();
+        resource_memory_limit: String = "2Gi".to_owned(),
+            absent "the runtime `kubernetes` is not part of this version";
         /// The name of the secret for pulling images.
-        image_pull_secret: Option<String> = None;
+        image_pull_secret: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// The name of the secret with the ingress certificate.
-        ingress_tls_secret: Option<String> = None;
+        ingress_tls_secret: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// The label that a node must have.
-        node_selector_key: Option<String> = None;
+        node_selector_key: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// The value of that label.
-        node_selector_val: Option<String> = None;
+        node_selector_val: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// Tolerations of the pod, as a YAML list.
-        tolerations_yaml: Option<String> = None;
+        tolerations_yaml: Option<String> = None,
+            absent "the runtime `kubernetes` is not part of this version";
         /// Run the container privileged.
-        privileged: bool = false;
+        privileged: bool = false,
+            absent "the runtime `kubernetes` is not part of this version";
     }
 }

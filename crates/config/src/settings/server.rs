@@ -88,6 +88,7 @@ section! {
         /// What one session may keep in it.
         session_bytes: Size = Size::gibibytes(1);
         /// How long the log of a closed session is kept. Unset means for ever.
-        retention: Option<Duration> = None;
+        retention: Option<Duration> = None,
+            absent "the log of a closed session is kept";
     }
 }

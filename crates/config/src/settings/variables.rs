@@ -22,6 +22,10 @@ impl SandboxVariables {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    pub(crate) fn remove(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
     pub(crate) fn insert(&mut self, name: String, value: String) {
         self.0.insert(name, value);
     }

@@ -125,15 +125,17 @@ section! {
         kind: RuntimeKind = RuntimeKind::Native, openhands "core.runtime";
         /// The image whose files a sandbox has, by name or id. Unset means the system of this
         /// machine.
-        image: Option<String> = None;
+        image: Option<String> = None, project "it names files that are seen inside only";
         /// The directory that agents work in. Relative paths start where the program was started;
         /// unset means a fresh temporary directory.
         workspace: Option<PathBuf> = None, openhands "core.workspace_base";
         /// The path under which agents know the workspace.
         workspace_in_sandbox: PathBuf = PathBuf::from("/workspace"),
-            openhands "core.workspace_mount_path_in_sandbox";
+            openhands "core.workspace_mount_path_in_sandbox",
+            project "it is a path inside the sandbox";
         /// Leave the sandbox running when its session is closed.
-        keep_alive: bool = false, openhands "sandbox.keep_runtime_alive";
+        keep_alive: bool = false, openhands "sandbox.keep_runtime_alive",
+            absent "`zareba create` makes a sandbox that stays";
     }
 }
 
@@ -143,10 +145,12 @@ section! {
         /// How long a command may run before its observation is returned with the output so far;
         /// the command itself goes on.
         timeout: Duration = Duration::from_secs(120),
-            openhands "sandbox.timeout", check rules::positive;
+            openhands "sandbox.timeout", check rules::positive,
+            project "the command goes on either way";
         /// How long a command may be silent before its observation is returned.
         no_change_timeout: Duration = Duration::from_secs(10),
-            env "NO_CHANGE_TIMEOUT_SECONDS", check rules::positive;
+            env "NO_CHANGE_TIMEOUT_SECONDS", check rules::positive,
+            project "the command goes on either way";
         /// The shell program. Unset means bash where it is found, otherwise sh.
         program: Option<PathBuf> = None;
     }
@@ -158,7 +162,8 @@ section! {
         /// Which paths file actions may name.
         scope: FileScope = FileScope::Anywhere;
         /// Check a file with a linter after each edit.
-        auto_lint: bool = false, openhands "sandbox.enable_auto_lint", env "ENABLE_AUTO_LINT";
+        auto_lint: bool = false, openhands "sandbox.enable_auto_lint", env "ENABLE_AUTO_LINT",
+            project "it only reads what was edited";
     }
 }
 
@@ -185,7 +190,8 @@ section! {
             env "INITIAL_NUM_WARM_SERVERS", env "DESIRED_NUM_WARM_SERVERS",
             check rules::warm_servers;
         /// The scheme and host at which executors on this machine are reached.
-        url: String = "http://localhost".to_owned(), openhands "sandbox.local_runtime_url";
+        url: String = "http://localhost".to_owned(), openhands "sandbox.local_runtime_url",
+            absent "executors of the runtime `local` listen on Unix sockets";
     }
 }
 

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use zareba_config::{ConfigFile, Configuration, Environment, LoadError, LoadRequest, Override};
+use zareba_config::{
+    ConfigFile, Configuration, Environment, LoadError, LoadRequest, Override, ProjectFile,
+    SearchPlaces, TrustedFiles, UntrustedSettings,
+};
 
 /// A directory, an environment and flags that exist for one test only.
 pub(crate) struct Case {
@@ -13,6 +16,15 @@ pub(crate) struct Case {
     variables: Vec<(OsString, OsString)>,
     overrides: Vec<Override>,
     file: Option<PathBuf>,
+    trust: ProjectTrust,
+    untrusted: UntrustedSettings,
+}
+
+/// Whether the user has trusted the file of the project.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ProjectTrust {
+    Given,
+    Missing,
 }
 
 impl Case {
@@ -22,6 +34,8 @@ impl Case {
             variables: Vec::new(),
             overrides: Vec::new(),
             file: None,
+            trust: ProjectTrust::Given,
+            untrusted: UntrustedSettings::Refuse,
         }
     }
 
@@ -58,13 +72,49 @@ impl Case {
         self.directory.path().join(name)
     }
 
+    /// The project was cloned, and nobody has looked at its file.
+    pub(crate) fn untrusted(mut self) -> Self {
+        self.trust = ProjectTrust::Missing;
+        self
+    }
+
+    /// Looks at what the file says without following it.
+    pub(crate) fn leaving_out(mut self) -> Self {
+        self.untrusted = UntrustedSettings::LeaveOut;
+        self
+    }
+
+    /// The environment, with a home of its own unless the test has one.
+    pub(crate) fn environment(&self) -> Environment {
+        let mut variables = self.variables.clone();
+        let has_home = variables
+            .iter()
+            .any(|(name, _)| name == "HOME" || name == "XDG_CONFIG_HOME");
+        if !has_home {
+            variables.push(("HOME".into(), self.path("case-home").into()));
+        }
+        Environment::from_pairs(variables)
+    }
+
     pub(crate) fn try_load(&self) -> Result<Configuration, LoadError> {
-        let search = ConfigFile::Search(self.directory.path());
+        let environment = self.environment();
+        let system = self.path("etc/zareba.toml");
+        let search = ConfigFile::Search(SearchPlaces {
+            project: self.directory.path(),
+            system: &system,
+        });
+        if self.trust == ProjectTrust::Given
+            && let Ok(Some(project)) = ProjectFile::find(self.directory.path())
+        {
+            // A test may have no place for the record.
+            let _ = TrustedFiles::trust(&environment, &project);
+        }
         let file = self.file.as_deref().map_or(search, ConfigFile::At);
         Configuration::load(&LoadRequest {
             file,
-            environment: &Environment::from_pairs(self.variables.iter().cloned()),
+            environment: &environment,
             overrides: &self.overrides,
+            untrusted: self.untrusted,
         })
     }
 

@@ -4,16 +4,15 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use zareba_config::{Environment, RESERVED_VARIABLES, RuntimeKind, Settings, keys};
+use zareba_config::{Environment, LeftOutReason, RESERVED_VARIABLES, Settings, keys};
 
 use crate::case::Case;
 
 #[test]
 fn names_of_openhands_reach_the_same_settings_as_ours() {
     let theirs = Case::new()
-        .variable("RUNTIME", "local")
-        .variable("WORKSPACE_BASE", "/project")
-        .variable("SANDBOX_KEEP_RUNTIME_ALIVE", "True")
+        .variable("WORKSPACE_MOUNT_PATH_IN_SANDBOX", "/project")
+        .variable("SANDBOX_TIMEOUT", "4")
         .variable("NO_CHANGE_TIMEOUT_SECONDS", "3")
         .variable("ENABLE_AUTO_LINT", "true")
         .variable("DESIRED_NUM_WARM_SERVERS", "2")
@@ -21,9 +20,8 @@ fn names_of_openhands_reach_the_same_settings_as_ours() {
         .variable("SU_TO_USER", "no")
         .load();
     let ours = Case::new()
-        .variable("ZAREBA_RUNTIME_KIND", "local")
-        .variable("ZAREBA_RUNTIME_WORKSPACE", "/project")
-        .variable("ZAREBA_RUNTIME_KEEP_ALIVE", "true")
+        .variable("ZAREBA_RUNTIME_WORKSPACE_IN_SANDBOX", "/project")
+        .variable("ZAREBA_SHELL_TIMEOUT", "4")
         .variable("ZAREBA_SHELL_NO_CHANGE_TIMEOUT", "3")
         .variable("ZAREBA_FILES_AUTO_LINT", "1")
         .variable("ZAREBA_LOCAL_WARM_SERVERS", "2")
@@ -31,10 +29,9 @@ fn names_of_openhands_reach_the_same_settings_as_ours() {
         .variable("ZAREBA_EXECUTOR_SU_TO_USER", "0")
         .load();
     assert_eq!(theirs.settings, ours.settings);
-    assert_eq!(ours.settings.runtime.kind, RuntimeKind::Local);
     assert_eq!(
-        ours.settings.runtime.workspace.as_deref(),
-        Some(Path::new("/project"))
+        ours.settings.runtime.workspace_in_sandbox,
+        Path::new("/project")
     );
     assert_eq!(
         ours.settings
@@ -49,23 +46,161 @@ fn names_of_openhands_reach_the_same_settings_as_ours() {
 
 #[test]
 fn prefixes_of_openhands_sections_are_read() {
-    let openhands = Case::new()
+    let case = Case::new()
         .variable("SANDBOX_RUNTIME_CONTAINER_IMAGE", "image:1")
-        .variable("SANDBOX_VSCODE_PORT", "41234")
-        .variable("SECURITY_CONFIRMATION_MODE", "TRUE")
-        .variable("KUBERNETES_NAMESPACE", "agents")
-        .variable("DEBUG", "1")
-        .load()
-        .settings
-        .openhands;
+        .variable("SANDBOX_PLATFORM", "linux/amd64");
+    let sandbox = case.load().settings.openhands.sandbox;
+    assert_eq!(sandbox.runtime_container_image.as_deref(), Some("image:1"));
+    assert_eq!(sandbox.platform.as_deref(), Some("linux/amd64"));
+}
+
+/// What other programs, and whoever starts them, set for themselves.
+#[test]
+fn a_name_that_others_use_changes_no_sandbox() {
+    let mut case = Case::new();
+    for name in [
+        "RUNTIME",
+        "DEBUG",
+        "WORKSPACE_BASE",
+        "WORKSPACE_MOUNT_PATH",
+        "RUN_AS_OPENHANDS",
+        "ENABLE_BROWSER",
+        "MAX_ITERATIONS",
+        "CACHE_DIR",
+        "KUBERNETES_NAMESPACE",
+        "KUBERNETES_PRIVILEGED",
+    ] {
+        case = case.variable(name, "local");
+    }
+    let configuration = case.load();
+    assert_eq!(configuration.settings, Settings::default());
     assert_eq!(
-        openhands.sandbox.runtime_container_image.as_deref(),
-        Some("image:1")
+        (configuration.warnings, configuration.left_out),
+        (vec![], vec![])
     );
-    assert_eq!(openhands.sandbox.vscode_port, Some(41234));
-    assert!(openhands.security.confirmation_mode);
-    assert_eq!(openhands.kubernetes.namespace, "agents");
-    assert!(openhands.core.debug);
+}
+
+#[test]
+fn these_are_all_the_variables_without_our_prefix() {
+    let keys = keys();
+    let names = keys.iter().flat_map(|key| &key.variables);
+    let mut names: Vec<&str> = names.map(String::as_str).collect();
+    names.retain(|name| !name.starts_with("ZAREBA_") && !name.starts_with("SANDBOX_"));
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "DESIRED_NUM_WARM_SERVERS",
+            "DOCKER_HOST",
+            "ENABLE_AUTO_LINT",
+            "INITIAL_NUM_WARM_SERVERS",
+            "MCP_SHTTP_SERVERS",
+            "MCP_SSE_SERVERS",
+            "MCP_STDIO_SERVERS",
+            "NO_CHANGE_TIMEOUT_SECONDS",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+            "OTEL_SERVICE_NAME",
+            "RUNTIME_USERNAME",
+            "SECURITY_CONFIRMATION_MODE",
+            "SECURITY_SECURITY_ANALYZER",
+            "SESSION_API_KEY",
+            "SU_TO_USER",
+            "WORKSPACE_MOUNT_PATH_IN_SANDBOX",
+        ]
+    );
+}
+
+/// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>
+#[test]
+fn variables_of_a_service_of_kubernetes_are_left_alone() {
+    let mut case = Case::new();
+    for (name, value) in [
+        ("ZAREBA_SERVICE_HOST", "10.0.0.11"),
+        ("ZAREBA_SERVICE_PORT", "7070"),
+        ("ZAREBA_SERVICE_PORT_HTTP", "7070"),
+        ("ZAREBA_PORT", "tcp://10.0.0.11:7070"),
+        ("ZAREBA_PORT_7070_TCP", "tcp://10.0.0.11:7070"),
+        ("ZAREBA_PORT_7070_TCP_PROTO", "tcp"),
+        ("ZAREBA_PORT_7070_TCP_PORT", "7070"),
+        ("ZAREBA_PORT_7070_TCP_ADDR", "10.0.0.11"),
+        ("ZAREBA_PORT_53_UDP_ADDR", "fd00::11"),
+        ("ZAREBA_PORT_9_SCTP", "sctp://10.0.0.11:9"),
+        ("ZAREBA_SERVER_SERVICE_HOST", "10.0.0.12"),
+        ("ZAREBA_SERVER_PORT", "tcp://10.0.0.12:80"),
+        ("ZAREBA_LOG_DB_SERVICE_PORT_POSTGRES", "5432"),
+    ] {
+        case = case.variable(name, value);
+    }
+    assert_eq!(case.load().settings, Settings::default());
+}
+
+#[test]
+fn what_only_looks_like_a_service_is_a_mistake() {
+    for (name, value) in [
+        ("ZAREBA_SERVER_PORT", "7070"),
+        ("ZAREBA_PORT", "7070"),
+        ("ZAREBA_SERVICE_PORT", "http"),
+        ("ZAREBA_PORT_X_TCP", "tcp://10.0.0.11:7070"),
+        ("ZAREBA_PORT_7070_TCP_PROTO", "icmp"),
+        ("ZAREBA_PORT_7070_TCP_NAME", "7070"),
+    ] {
+        let complaints = Case::new().variable(name, value).complaints();
+        assert_eq!(complaints.len(), 1, "{name}={value}: {complaints:?}");
+    }
+}
+
+/// A Service must not be able to set anything.
+#[test]
+fn no_setting_has_a_name_that_a_service_could_give_it() {
+    for key in keys().iter().filter(|key| key.absent.is_none()) {
+        for name in &key.variables {
+            let is_like = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT", "_ADDR", "_PROTO"]
+                .iter()
+                .any(|end| name.ends_with(end));
+            assert!(!is_like, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_this_version_does_not_have_is_told_and_left_out_in_openhands_names() {
+    let case = Case::new().variable("SANDBOX_CLOSE_DELAY", "5");
+    let configuration = case.load();
+    assert_eq!(configuration.settings, Settings::default());
+    let left_out: Vec<(&str, String, LeftOutReason)> = configuration
+        .left_out
+        .iter()
+        .map(|it| (it.key.as_str(), it.origin.to_string(), it.reason))
+        .collect();
+    assert_eq!(
+        left_out,
+        [(
+            "sandbox.close_delay",
+            "$SANDBOX_CLOSE_DELAY".to_owned(),
+            LeftOutReason::NotInThisVersion
+        )]
+    );
+}
+
+#[test]
+fn a_confirmation_that_nobody_would_ask_for_is_refused_in_every_name() {
+    for name in [
+        "SECURITY_CONFIRMATION_MODE",
+        "ZAREBA_SECURITY_CONFIRMATION_MODE",
+    ] {
+        assert_eq!(
+            Case::new().variable(name, "true").complaints(),
+            [format!(
+                "environment variable `{name}`: `security.confirmation_mode` is not in this version: \
+                 actions run without being confirmed here; the client has to ask"
+            )]
+        );
+    }
+    let off = Case::new().variable("SECURITY_CONFIRMATION_MODE", "false");
+    assert_eq!(off.load().settings, Settings::default());
 }
 
 #[test]
@@ -126,7 +261,10 @@ fn lists_and_tables_are_python_or_json() {
         .table()
         .into_iter()
         .find(|row| row.key == "sandbox.docker_runtime_kwargs");
-    assert_eq!(row.unwrap().value, r#"{ cpus = "", mem_limit = "2g" }"#);
+    assert_eq!(
+        row.unwrap().value.to_string(),
+        r#"{ cpus = "", mem_limit = "2g" }"#
+    );
     let case = Case::new().variable("SANDBOX_ADDITIONAL_NETWORKS", "a,b");
     assert_eq!(
         case.complaints(),
@@ -139,13 +277,14 @@ fn lists_and_tables_are_python_or_json() {
 
 #[test]
 fn none_unsets_a_value() {
-    let case = Case::new().variable("SANDBOX_RUNTIME_EXTRA_BUILD_ARGS", "None");
+    let case = Case::new()
+        .file(
+            "zareba.toml",
+            "[sandbox]\ndocker_runtime_kwargs = { a = 1 }\n",
+        )
+        .variable("SANDBOX_DOCKER_RUNTIME_KWARGS", "None");
     assert_eq!(
-        case.load()
-            .settings
-            .openhands
-            .sandbox
-            .runtime_extra_build_args,
+        case.load().settings.openhands.sandbox.docker_runtime_kwargs,
         None
     );
 }
@@ -163,9 +302,10 @@ fn empty_variables_count_as_not_set() {
 
 #[test]
 fn a_common_name_with_a_foreign_value_is_skipped_with_a_warning() {
-    let case = Case::new()
-        .variable("RUNTIME", "nodejs18")
-        .variable("MAX_ITERATIONS", "many");
+    let case = Case::new().variable(
+        "WORKSPACE_MOUNT_PATH_IN_SANDBOX",
+        OsString::from_vec(vec![0xff]),
+    );
     let configuration = case.load();
     assert_eq!(configuration.settings, Settings::default());
     let warnings: Vec<String> = configuration
@@ -176,10 +316,8 @@ fn a_common_name_with_a_foreign_value_is_skipped_with_a_warning() {
     assert_eq!(
         warnings,
         [
-            "environment variable `RUNTIME`: `runtime.kind` must be one of \"cli\", \"local\", \"native\", \
-             \"docker\", \"kubernetes\", \"remote\", \"daytona\", \"modal\", \"runloop\", \"e2b\", not \"nodejs18\"",
-            "environment variable `MAX_ITERATIONS`: `core.max_iterations` must be an integer from 0 to \
-             4294967295, not \"many\"",
+            "environment variable `WORKSPACE_MOUNT_PATH_IN_SANDBOX`: `runtime.workspace_in_sandbox` is not \
+             UTF-8 text",
         ]
     );
 }

@@ -109,20 +109,18 @@ fn numbers_out_of_their_range_are_refused() {
          [local]\n\
          warm_servers = 65\n\
          [sandbox]\n\
-         vscode_port = 70000\n\
          user_id = -1\n\
-         close_delay = 99999999999999999999999\n\
-         remote_runtime_resource_factor = 3\n\
-         remote_runtime_api_timeout = nan\n",
+         [server]\n\
+         drain = 99999999999999999999999\n\
+         [sessions]\n\
+         idle_timeout = nan\n",
         &[
             "zareba.toml:2:1: `shell.timeout` must be more than 0 seconds",
             "zareba.toml:3:1: `shell.no_change_timeout` must be a number of seconds, not -1",
             "zareba.toml:5:1: `local.warm_servers` must be at most 64",
-            "zareba.toml:7:1: `sandbox.vscode_port` must be an integer from 0 to 65535, not 70000",
-            "zareba.toml:8:1: `sandbox.user_id` must be an integer from 0 to 4294967295, not -1",
-            "zareba.toml:9:1: `sandbox.close_delay` must be a number of seconds, not inf",
-            "zareba.toml:10:1: `sandbox.remote_runtime_resource_factor` must be 1, 2, 4 or 8",
-            "zareba.toml:11:1: `sandbox.remote_runtime_api_timeout` must be a number of seconds, not nan",
+            "zareba.toml:7:1: `sandbox.user_id` must be an integer from 0 to 4294967295, not -1",
+            "zareba.toml:9:1: `server.drain` must be a number of seconds, not inf",
+            "zareba.toml:11:1: `sessions.idle_timeout` must be a number of seconds, not nan",
         ],
     );
 }
@@ -131,17 +129,15 @@ fn numbers_out_of_their_range_are_refused() {
 fn lists_tables_and_dates_of_the_wrong_kind_are_named() {
     check(
         "[sandbox]\n\
-         additional_networks = \"tools\"\n\
-         trusted_dirs = [\"/a\", 3]\n\
+         additional_networks = [\"/a\", 3]\n\
          docker_runtime_kwargs = []\n\
          platform = 1979-05-27\n\
          volumes = \"/a:/b,/c\"\n",
         &[
-            "zareba.toml:2:1: `sandbox.additional_networks` must be a list of strings, not a string",
-            "zareba.toml:3:1: `sandbox.trusted_dirs` must be a list of strings, not a list with an integer",
-            "zareba.toml:4:1: `sandbox.docker_runtime_kwargs` must be a table, not a list",
-            "zareba.toml:5:1: `sandbox.platform` must be a string, not a date",
-            "zareba.toml:6:1: `sandbox.volumes` has the mount \"/c\", which is not `host:container[:mode]`",
+            "zareba.toml:2:1: `sandbox.additional_networks` must be a list of strings, not a list with an integer",
+            "zareba.toml:3:1: `sandbox.docker_runtime_kwargs` must be a table, not a list",
+            "zareba.toml:4:1: `sandbox.platform` must be a string, not a date",
+            "zareba.toml:5:1: `sandbox.volumes` has the mount \"/c\", which is not `host:container[:mode]`",
         ],
     );
 }
@@ -207,9 +203,9 @@ fn a_file_of_nothing_but_mistakes_gets_a_bounded_answer() {
 
 #[test]
 fn a_value_of_a_secret_is_not_repeated_in_a_complaint() {
-    let case = Case::new().file("zareba.toml", "[sandbox]\napi_key = 987654321\n");
+    let case = Case::new().file("zareba.toml", "[executor]\nsession_api_key = 987654321\n");
     assert_eq!(
         case.complaints(),
-        ["zareba.toml:2:1: `sandbox.api_key` must be a string, not an integer"]
+        ["zareba.toml:2:1: `executor.session_api_key` must be a string, not an integer"]
     );
 }

@@ -1,6 +1,13 @@
 //! Which file is read.
 
-use zareba_config::{ConfigFile, Configuration, Environment, LoadRequest, Settings};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use zareba_config::{
+    ConfigFile, Configuration, Environment, FilePlace, FileScope, LoadRequest, Settings,
+    UntrustedSettings,
+};
 
 use crate::case::Case;
 
@@ -11,44 +18,118 @@ fn timeout(case: &Case) -> u64 {
 }
 
 #[test]
-fn the_first_file_of_the_search_order_is_read_and_no_other() {
+fn the_file_of_a_project_is_stronger_than_the_users_and_that_than_the_systems() {
     let case = Case::new();
     assert_eq!(timeout(&case), 120);
+
+    let case = case.file(
+        "etc/zareba.toml",
+        "shell.timeout = 2\nfiles.scope = \"workspace\"",
+    );
+    assert_eq!(timeout(&case), 2);
+
+    let home = case.path("home");
+    let case = case.variable("HOME", home).file(
+        "home/.config/zareba/zareba.toml",
+        "shell.timeout = 3\nnative.pids = 99",
+    );
+    assert_eq!(timeout(&case), 3);
 
     let case = case.file("config.toml", OPENHANDS);
     assert_eq!(timeout(&case), 4);
 
-    let home = case.path("home");
+    let case = case.file("zareba.toml", "shell.timeout = 5");
+    assert_eq!(timeout(&case), 5);
+    let configuration = case.load();
+    let files: Vec<(PathBuf, FilePlace, bool)> = configuration
+        .files
+        .iter()
+        .map(|file| (file.path.clone(), file.place, file.is_trusted))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            (case.path("etc/zareba.toml"), FilePlace::System, true),
+            (
+                case.path("home/.config/zareba/zareba.toml"),
+                FilePlace::User,
+                true
+            ),
+            (case.path("zareba.toml"), FilePlace::Project, true),
+        ]
+    );
+    let Settings { files, native, .. } = configuration.settings;
+    assert_eq!((files.scope, native.pids), (FileScope::Workspace, 99));
+}
+
+#[test]
+fn the_users_directory_is_the_one_of_the_specification() {
+    let case = Case::new().file("home/.config/zareba/zareba.toml", "shell.timeout = 3");
+    let (home, config_home) = (case.path("home"), case.path("config-home"));
     let case = case
         .variable("HOME", home)
-        .file("home/.config/zareba/zareba.toml", "shell.timeout = 3");
-    assert_eq!(timeout(&case), 3);
-
-    let config_home = case.path("config-home");
-    let case = case
         .variable("XDG_CONFIG_HOME", config_home)
         .file("config-home/zareba/zareba.toml", "shell.timeout = 2");
     assert_eq!(timeout(&case), 2);
+}
 
-    let case = case.file("zareba.toml", "shell.timeout = 1");
-    assert_eq!(timeout(&case), 1);
-    assert_eq!(case.load().file, Some(case.path("zareba.toml")));
-
+#[test]
+fn a_file_that_is_named_is_the_only_one() {
+    let case = Case::new()
+        .file("etc/zareba.toml", "native.pids = 99")
+        .file("case-home/.config/zareba/zareba.toml", "native.pids = 98")
+        .file("zareba.toml", "native.pids = 97");
     let in_variable = case.path("variable.toml");
     let case = case
         .variable("ZAREBA_CONFIG", in_variable)
         .file("variable.toml", "shell.timeout = 5");
-    assert_eq!(timeout(&case), 5);
-
+    assert_eq!((timeout(&case), case.load().settings.native.pids), (5, 512));
     let case = case
         .file("named.toml", "shell.timeout = 6")
         .named("named.toml");
-    assert_eq!(timeout(&case), 6);
-    assert_eq!(
-        case.load().settings.runtime.kind.as_str(),
-        "native",
-        "files are not merged"
-    );
+    assert_eq!((timeout(&case), case.load().settings.native.pids), (6, 512));
+}
+
+#[test]
+fn the_users_file_is_the_users_also_where_it_is_found_as_that_of_a_project() {
+    let case = Case::new()
+        .untrusted()
+        .file("zareba.toml", "native.pids = 99");
+    let link = case.path("case-home/.config/zareba");
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink(case.path(""), link).unwrap();
+    assert_eq!(case.load().settings.native.pids, 99);
+}
+
+#[test]
+fn a_file_that_others_can_write_is_not_trusted() {
+    let user = "case-home/.config/zareba/zareba.toml";
+    for (name, case) in [
+        ("etc/zareba.toml", Case::new()),
+        (user, Case::new()),
+        ("named.toml", Case::new().named("named.toml")),
+    ] {
+        let case = case.file(name, "native.pids = 99");
+        for mode in [0o620, 0o602] {
+            fs::set_permissions(case.path(name), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(
+                case.complaints(),
+                [format!(
+                    "cannot trust `{name}`: other users may write to it; take that away with `chmod go-w`"
+                )]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_of_a_project_that_would_keep_us_waiting_is_refused() {
+    let case = Case::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(case.path("zareba.toml"))
+        .status();
+    assert!(made.unwrap().success());
+    assert_eq!(case.complaints(), ["cannot read `zareba.toml`"]);
 }
 
 #[test]
@@ -70,7 +151,7 @@ fn the_config_file_of_another_program_is_left_alone() {
         "",
     ] {
         let configuration = Case::new().file("config.toml", text).load();
-        assert_eq!(configuration.file, None, "{text}");
+        assert_eq!(configuration.files, [], "{text}");
     }
 }
 
@@ -132,10 +213,11 @@ fn no_file_is_read_where_none_is_wanted() {
         file: ConfigFile::Nothing,
         environment: &environment,
         overrides: &[],
+        untrusted: UntrustedSettings::Refuse,
     })
     .unwrap();
     assert_eq!(
-        (configuration.settings, configuration.file),
-        (Settings::default(), None)
+        (configuration.settings, configuration.files),
+        (Settings::default(), vec![])
     );
 }

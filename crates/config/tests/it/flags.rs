@@ -20,13 +20,13 @@ fn flags_take_both_names_of_a_setting() {
         .set("sandbox.timeout=5")
         .set("files.scope=workspace")
         .set("sandbox.runtime_startup_env_vars={\"A\": \"1\"}")
-        .set("sandbox.trusted_dirs=['/a']")
+        .set("sandbox.additional_networks=['/a']")
         .load()
         .settings;
     assert_eq!(settings.shell.timeout.as_secs(), 5);
     assert_eq!(settings.files.scope, FileScope::Workspace);
     assert_eq!(settings.env.get("A"), Some("1"));
-    assert_eq!(settings.openhands.sandbox.trusted_dirs, ["/a"]);
+    assert_eq!(settings.openhands.sandbox.additional_networks, ["/a"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "a helper that cannot do its work fails the test"
 )]
 
+mod admission;
 mod case;
 mod docker;
 mod documentation;
@@ -16,5 +17,7 @@ mod flags;
 mod mcp;
 mod openhands;
 mod precedence;
+mod reads;
 mod sandbox;
 mod show;
+mod trust;

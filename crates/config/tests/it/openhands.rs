@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use zareba_config::openhands::{OpenHandsSettings, RemoteRuntimeClass};
+use zareba_config::openhands::OpenHandsSettings;
 use zareba_config::{
-    FileSettings, LocalSettings, McpRemote, McpSettings, RuntimeKind, RuntimeSettings, Secret,
-    Settings, ShellSettings, Value,
+    FileSettings, LeftOutReason, McpRemote, McpSettings, RuntimeKind, RuntimeSettings, Settings,
+    ShellSettings, Value,
 };
 
 use crate::case::Case;
@@ -17,31 +17,40 @@ const CONFIG: &str = include_str!("../fixtures/openhands.toml");
 #[test]
 fn a_file_of_openhands_is_read_with_its_own_names() {
     let mut openhands = OpenHandsSettings::default();
-    openhands.core.max_iterations = 40;
-    openhands.core.debug = true;
-    openhands.core.search_api_key = Some(Secret::new("tvly-0123456789"));
     openhands.sandbox.runtime_container_image = Some("registry.example/runtime:1".to_owned());
-    openhands.sandbox.runtime_extra_build_args = Some(vec!["--network=host".to_owned()]);
     openhands.sandbox.docker_runtime_kwargs = Some(BTreeMap::from([
         ("cpu_count".to_owned(), Value::Integer(2)),
         ("mem_limit".to_owned(), Value::Text("2g".to_owned())),
     ]));
     openhands.sandbox.additional_networks = vec!["tools".to_owned()];
-    openhands.sandbox.vscode_port = Some(41234);
-    openhands.sandbox.remote_runtime_class = Some(RemoteRuntimeClass::Sysbox);
-    openhands.security.confirmation_mode = true;
-    openhands.security.security_analyzer = Some("llm".to_owned());
-    openhands.kubernetes.namespace = "agents".to_owned();
-    openhands.kubernetes.privileged = true;
     let case = Case::new().file("config.toml", CONFIG);
-    let settings = case.load().settings;
+    let configuration = case.load();
+    let left_out: Vec<(&str, LeftOutReason)> = configuration
+        .left_out
+        .iter()
+        .map(|it| (it.written_as.as_str(), it.reason))
+        .collect();
+    let absent = [
+        "sandbox.keep_runtime_alive",
+        "sandbox.local_runtime_url",
+        "sandbox.runtime_extra_build_args",
+        "sandbox.vscode_port",
+        "sandbox.remote_runtime_class",
+        "kubernetes.namespace",
+        "kubernetes.privileged",
+    ];
+    assert_eq!(
+        left_out,
+        absent.map(|key| (key, LeftOutReason::NotInThisVersion))
+    );
+    let settings = configuration.settings;
     let expected = Settings {
         runtime: RuntimeSettings {
             kind: RuntimeKind::Local,
             image: None,
             workspace: Some(PathBuf::from("./project")),
             workspace_in_sandbox: PathBuf::from("/work"),
-            keep_alive: true,
+            ..RuntimeSettings::default()
         },
         shell: ShellSettings {
             timeout: Duration::from_secs(300),
@@ -50,10 +59,6 @@ fn a_file_of_openhands_is_read_with_its_own_names() {
         files: FileSettings {
             auto_lint: true,
             ..FileSettings::default()
-        },
-        local: LocalSettings {
-            url: "http://127.0.0.1".to_owned(),
-            ..LocalSettings::default()
         },
         mcp: McpSettings {
             sse_servers: vec![McpRemote {
@@ -117,10 +122,44 @@ fn unknown_keys_in_the_sections_that_a_runtime_reads_are_mistakes() {
 
 #[test]
 fn values_of_the_sections_that_a_runtime_does_not_read_are_not_checked() {
-    let text = "[core]\njwt_secret = 3\nmax_budget_per_task = \"x\"\n[llm]\nmodel = 3\n[llm.a.b]\nc = []\n\
+    let text = "[core]\nmax_iterations = 3\njwt_secret = 3\nmax_budget_per_task = \"x\"\n[llm]\nmodel = 3\n[llm.a.b]\nc = []\n\
                 [llm_old]\nx = 1\n[agent.X]\ny = 2\n";
     let configuration = Case::new().file("config.toml", text).load();
     assert_eq!(configuration.settings, Settings::default());
+    assert_eq!(configuration.left_out, []);
+}
+
+#[test]
+fn keys_of_openhands_own_application_do_not_belong_into_our_file() {
+    let case = Case::new().file("zareba.toml", "[core]\nmax_iterations = 3\n");
+    assert_eq!(
+        case.complaints(),
+        [
+            "zareba.toml:2:1: `core.max_iterations` is for OpenHands' own application, and for its \
+             `config.toml`"
+        ]
+    );
+}
+
+#[test]
+fn a_confirmation_that_nobody_would_ask_for_is_refused_in_their_file_as_well() {
+    let text = "[core]\n[security]\nconfirmation_mode = true\nsecurity_analyzer = \"llm\"\n";
+    for case in [Case::new(), Case::new().untrusted()] {
+        assert_eq!(
+            case.file("config.toml", text).complaints(),
+            [
+                "config.toml:3:1: `security.confirmation_mode` is not in this version: actions run \
+                 without being confirmed here; the client has to ask",
+                "config.toml:4:1: `security.security_analyzer` is not in this version: actions are not \
+                 analysed here; the client has to do it",
+            ]
+        );
+    }
+    let off = "[core]\n[security]\nconfirmation_mode = false\n";
+    assert_eq!(
+        Case::new().file("config.toml", off).load().settings,
+        Settings::default()
+    );
 }
 
 #[test]

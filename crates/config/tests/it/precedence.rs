@@ -11,7 +11,7 @@ use crate::case::Case;
 fn without_any_source_everything_has_its_default() {
     let configuration = Case::new().load();
     assert_eq!(configuration.settings, Settings::default());
-    assert_eq!(configuration.file, None);
+    assert_eq!(configuration.files, []);
     assert_eq!(configuration.warnings, []);
     assert!(
         configuration
@@ -93,7 +93,7 @@ fn a_mount_onto_the_workspace_is_the_workspace() {
 #[test]
 fn mounts_elsewhere_leave_no_host_directory_as_the_workspace() {
     let case = Case::new()
-        .variable("WORKSPACE_BASE", "/from-variable")
+        .variable("ZAREBA_RUNTIME_WORKSPACE", "/from-variable")
         .variable("SANDBOX_VOLUMES", "/data:/data");
     assert_eq!(case.load().settings.runtime.workspace, None);
 }

@@ -31,7 +31,7 @@ use crate::{
     handed_over::{Lifeline, ReadySignal},
     offspring::{self, Reaper},
     say,
-    settings::{self, WithoutConfig},
+    settings::WithoutConfig,
 };
 
 /// Below the size from which the kernel may back a stack with one huge page.
@@ -85,12 +85,8 @@ fn load(context: &Context, arguments: &ExecutorArguments) -> Result<Configuratio
     if let Some(scope) = arguments.ours.scope {
         flags.push(Override::new("--scope", "files.scope", scope.as_setting()));
     }
-    settings::load(
-        &context.globals,
-        &context.environment,
-        WithoutConfig::Nothing,
-        flags,
-    )
+    let sources = context.sources(WithoutConfig::Nothing);
+    sources.load(flags, &context.notices)
 }
 
 /// Keeps the key that we were started with from shells that run as the same user, or as root:

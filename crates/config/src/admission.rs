@@ -1,0 +1,150 @@
+//! Which source may set which key.
+//!
+//! A file that lies in the current directory was perhaps written by a stranger: it came with a
+//! repository. Until the user has trusted its content it may set what [`Key::project`] lists and
+//! nothing else, so a key that is added later is not open to it by accident. In `zareba.toml`
+//! anything more is a mistake that is told. OpenHands' `config.toml` is not written for us and lies
+//! in the directory of everybody who uses OpenHands, so what it may not say is left out of it with a
+//! warning.
+//!
+//! Keys that this version does not implement are judged here as well: refused wherever they are
+//! set in our vocabulary, left out with a warning where OpenHands' own names are used. Somebody may
+//! rely on a few of those, and is told in any case.
+
+use crate::key::{Key, Support};
+use crate::layer::Target;
+use crate::origin::Origin;
+use crate::problem::ProblemKind;
+use crate::settings::Settings;
+use crate::value::Value;
+
+/// For which program a source was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vocabulary {
+    /// Ours: flags, `ZAREBA_*` and every file but OpenHands'.
+    Zareba,
+    /// OpenHands' `config.toml`, and its names of variables.
+    OpenHands,
+}
+
+/// Whether a source can be written by somebody else than the user and the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Flags, the environment, the user's and the system's file, a file that was named, and the file
+    /// of a project whose content the user has trusted.
+    Trusted,
+    /// The file of a project.
+    Untrusted,
+}
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Speaker {
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) trust: Trust,
+}
+
+/// What becomes of settings that the file of a project may not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UntrustedSettings {
+    /// They are mistakes in `zareba.toml`, and left out of OpenHands' `config.toml`.
+    #[default]
+    Refuse,
+    /// They are left out: to show what a file says without following it.
+    LeaveOut,
+}
+
+/// A setting of a source that does not count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// The setting's own path.
+    pub key: String,
+    /// The name that the source used for it.
+    pub written_as: String,
+    /// What the source says, with secrets masked. None for what was not looked at.
+    pub value: Option<Value>,
+    /// Where it stands.
+    pub origin: Origin,
+    /// Why it does not count.
+    pub reason: LeftOutReason,
+}
+
+/// Why a setting of a source does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOutReason {
+    /// The file of a project may not set it without the user's trust.
+    Untrusted,
+    /// This version does not implement it.
+    NotInThisVersion,
+}
+
+impl LeftOutReason {
+    /// In a word, for programs.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+            Self::NotInThisVersion => "not in this version",
+        }
+    }
+}
+
+/// What becomes of one assignment.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Judgement {
+    Use,
+    LeaveOut(LeftOutReason),
+    Refuse(ProblemKind),
+}
+
+impl Speaker {
+    pub(crate) const USER: Self = Self {
+        vocabulary: Vocabulary::Zareba,
+        trust: Trust::Trusted,
+    };
+
+    /// Whether this source may give the target this value; none is one that could not be read.
+    pub(crate) fn judge(
+        self,
+        target: &Target,
+        written_as: &str,
+        value: Option<&Value>,
+        untrusted: UntrustedSettings,
+    ) -> Judgement {
+        // Variables of the sandbox change nothing outside of it.
+        let Target::Key(key) = target else {
+            return Judgement::Use;
+        };
+        if let Support::NotInThisVersion {
+            instead,
+            is_protection,
+        } = key.support
+        {
+            let is_theirs = self.vocabulary == Vocabulary::OpenHands;
+            // What says what holds anyway is not worth a word in a file that is not for us.
+            if is_theirs && value.is_some_and(|value| !changes(key, value)) {
+                return Judgement::Use;
+            }
+            if is_theirs && !is_protection {
+                return Judgement::LeaveOut(LeftOutReason::NotInThisVersion);
+            }
+            return Judgement::Refuse(ProblemKind::NotInThisVersion {
+                key: written_as.to_owned(),
+                instead,
+            });
+        }
+        if self.trust == Trust::Trusted || key.project.is_some() {
+            return Judgement::Use;
+        }
+        if self.vocabulary == Vocabulary::OpenHands || untrusted == UntrustedSettings::LeaveOut {
+            return Judgement::LeaveOut(LeftOutReason::Untrusted);
+        }
+        Judgement::Refuse(ProblemKind::Untrusted(written_as.to_owned()))
+    }
+}
+
+/// Whether the value is another than the default.
+fn changes(key: &Key, value: &Value) -> bool {
+    let mut settings = Settings::default();
+    let default = (key.get)(&settings);
+    (key.set)(&mut settings, value).is_err() || (key.get)(&settings) != default
+}
