@@ -14,6 +14,7 @@ mod lane;
 mod measure;
 mod peers;
 mod proc;
+mod processors;
 mod quantity;
 mod sandboxes;
 mod server;

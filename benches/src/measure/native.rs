@@ -6,4 +6,5 @@ pub(super) mod destroy;
 pub(super) mod exec;
 pub(super) mod idle;
 pub(super) mod pause;
+pub(super) mod processors;
 pub(super) mod warm;

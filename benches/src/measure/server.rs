@@ -2,4 +2,5 @@
 
 pub(super) mod commands;
 pub(super) mod events;
+pub(super) mod processors;
 pub(super) mod sessions;
