@@ -132,6 +132,9 @@ impl Speaker {
                 instead,
             });
         }
+        if self.vocabulary == Vocabulary::OpenHands && names_a_class(key, value) {
+            return Judgement::LeaveOut(LeftOutReason::NotInThisVersion);
+        }
         if self.trust == Trust::Trusted || key.project.is_some() {
             return Judgement::Use;
         }
@@ -140,6 +143,12 @@ impl Speaker {
         }
         Judgement::Refuse(ProblemKind::Untrusted(written_as.to_owned()))
     }
+}
+
+/// Whether the value is a runtime of OpenHands' own process, such as the one of our SDK, which they
+/// name by its class. It says nothing of where that one runs its sandboxes.
+fn names_a_class(key: &Key, value: Option<&Value>) -> bool {
+    key.path == "runtime.kind" && matches!(value, Some(Value::Text(name)) if name.contains('.'))
 }
 
 /// Whether the value is another than the default.

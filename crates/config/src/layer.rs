@@ -1,6 +1,7 @@
 //! Assignments from the sources, and the settings that they add up to.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::admission::{
     Judgement, LeftOut, LeftOutReason, Speaker, Trust, UntrustedSettings, Vocabulary,
@@ -67,6 +68,8 @@ pub(crate) struct Assembly {
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
     pub(crate) left_out: Vec<LeftOut>,
+    /// The files that were read so far.
+    pub(crate) files: Vec<PathBuf>,
     untrusted: UntrustedSettings,
     /// Variables of the sandbox that an untrusted source has set.
     untrusted_variables: Vec<UntrustedVariable>,
@@ -181,10 +184,17 @@ impl Assembly {
         };
         let origin = self.origin("sandbox.volumes");
         // A flag that names the workspace is not undone by a variable that lists mounts.
-        if origin.rank() >= self.origin("runtime.workspace").rank() {
+        if self.strength(&origin) >= self.strength(&self.origin("runtime.workspace")) {
             self.settings.runtime.workspace = volumes::workspace(volumes);
             self.origins.insert("runtime.workspace".to_owned(), origin);
         }
+    }
+
+    /// How strong a source is; of two files the one that was read later is stronger.
+    fn strength(&self, origin: &Origin) -> (u8, Option<usize>) {
+        let file = origin.file();
+        let is_it = |path: &PathBuf| Some(path) == file.as_ref();
+        (origin.rank(), self.files.iter().position(is_it))
     }
 
     /// Remembers variables of the sandbox that an untrusted source sets, for

@@ -32,6 +32,7 @@ type Entry<'i> = Spanned<DeValue<'i>>;
 /// A file that is not TOML gets only its syntax errors: what could still be read of it would add
 /// complaints that vanish once the syntax is right.
 pub(crate) fn apply(file: &SourceFile, assembly: &mut Assembly) {
+    assembly.files.push(file.path.clone());
     let (document, errors) = DeTable::parse_recoverable(&file.text);
     let mut reader = Reader {
         path: &file.path,

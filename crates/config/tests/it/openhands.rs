@@ -130,6 +130,20 @@ fn values_of_the_sections_that_a_runtime_does_not_read_are_not_checked() {
 }
 
 #[test]
+fn a_runtime_that_openhands_names_by_its_class_is_none_of_ours() {
+    let text = "[core]\nruntime = \"zareba.openhands.ZarebaRuntime\"\n";
+    for case in [Case::new(), Case::new().untrusted()] {
+        let configuration = case.file("config.toml", text).load();
+        assert_eq!(configuration.settings, Settings::default());
+        assert_eq!(configuration.left_out.len(), 1);
+        assert_eq!(
+            configuration.left_out[0].reason,
+            LeftOutReason::NotInThisVersion
+        );
+    }
+}
+
+#[test]
 fn keys_of_openhands_own_application_do_not_belong_into_our_file() {
     let case = Case::new().file("zareba.toml", "[core]\nmax_iterations = 3\n");
     assert_eq!(

@@ -99,6 +99,21 @@ fn mounts_elsewhere_leave_no_host_directory_as_the_workspace() {
 }
 
 #[test]
+fn mounts_of_a_weaker_file_do_not_undo_the_workspace_of_a_stronger_one() {
+    let workspace = "[runtime]\nworkspace = \"/mine\"\n";
+    let mounts = "[sandbox]\nvolumes = \"/data:/data\"\n";
+    let user = "case-home/.config/zareba/zareba.toml";
+    let settled = |system: &str, user_text: &str| {
+        let case = Case::new()
+            .file("etc/zareba.toml", system)
+            .file(user, user_text);
+        case.load().settings.runtime.workspace
+    };
+    assert_eq!(settled(mounts, workspace), Some("/mine".into()));
+    assert_eq!(settled(workspace, mounts), None);
+}
+
+#[test]
 fn mounts_do_not_undo_a_workspace_from_a_stronger_source() {
     let case = Case::new()
         .variable("SANDBOX_VOLUMES", "/project:/workspace")
