@@ -96,6 +96,8 @@ codes! {
     Unauthorized = "unauthorized", 401, Permission;
     /// The key is valid and does not allow this.
     Forbidden = "forbidden", 403, Permission;
+    /// The guard does not allow it; the message says why.
+    GuardDenied = "guard_denied", 403, Permission;
     /// A path that leads out of where files may be.
     PathOutsideRoot = "path_outside_root", 403, Permission;
     /// The permissions of a file forbid it.

@@ -48,7 +48,9 @@ pub enum EventKind {
     Observation,
     /// The sandbox changed its status.
     Status,
-    /// Something about the session itself: made, recovered, closed, a limit, a verdict.
+    /// Something about the session itself: made, recovered, closed, a limit, a verdict. With
+    /// `"note": "deed"`, something that was done to its sandbox beside actions: a program, a
+    /// terminal, a file, a port.
     Note,
 }
 

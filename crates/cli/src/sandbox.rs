@@ -17,6 +17,7 @@ use zareba_config::{Configuration, RuntimeKind, Settings};
 use zareba_protocol::ErrorClass;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
+use zareba_session::{AdmittedSandbox, AllowAll, Requester, Unkept};
 
 use crate::{
     commands::Context,
@@ -55,7 +56,7 @@ pub(crate) fn within(
         let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec(settings)) => {
-                made.map_err(|error| not_started(settings.runtime.kind, &error))?
+                admitted(made.map_err(|error| not_started(settings.runtime.kind, &error))?)
             }
             signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
@@ -123,6 +124,13 @@ pub(crate) fn spec(settings: &Settings) -> SandboxSpec {
         timeout: settings.shell.timeout,
         on_status: None,
     }
+}
+
+/// A sandbox in the hands of the person at this machine: what is done to it is judged as a server
+/// judges it. Nothing is recorded, because the event log has one writer, the server.
+pub(crate) fn admitted(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Sandbox> {
+    let (guard, log) = (Arc::new(AllowAll), Arc::new(Unkept));
+    Arc::new(AdmittedSandbox::new(sandbox, guard, log, Requester::cli()))
 }
 
 async fn close(sandbox: Arc<dyn Sandbox>) {

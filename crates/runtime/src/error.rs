@@ -112,6 +112,20 @@ pub enum RuntimeError {
         /// Which sandbox.
         sandbox: SandboxId,
     },
+    /// The guard does not allow it.
+    #[error("guard_denied: {reason}")]
+    Denied {
+        /// Why, for the client.
+        reason: String,
+    },
+    /// It was not done, because that it begins could not be recorded.
+    #[error("it was not done, because it could not be recorded")]
+    Unrecorded {
+        /// How the error counts.
+        class: ErrorClass,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// We broke our own promise.
     #[error("cannot {deed}")]
     Internal {
@@ -131,7 +145,10 @@ impl RuntimeError {
             Self::NotFound { .. } | Self::Closed { .. } => ErrorClass::NotFound,
             Self::Disconnected { .. } => ErrorClass::Disconnected,
             Self::Busy { .. } | Self::Paused { .. } => ErrorClass::Busy,
-            Self::Copy { class, .. } | Self::Image { class, .. } => *class,
+            Self::Copy { class, .. }
+            | Self::Image { class, .. }
+            | Self::Unrecorded { class, .. } => *class,
+            Self::Denied { .. } => ErrorClass::Permission,
             Self::Program(error) => error.class(),
             Self::File(error) => error.class(),
             Self::Unsupported { .. } => ErrorClass::Unsupported,

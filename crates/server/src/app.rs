@@ -8,8 +8,7 @@ use std::{
 use tokio::sync::watch;
 use zareba_api::{Access, ErrorCode};
 use zareba_protocol::SessionId;
-use zareba_runtime::Sandbox;
-use zareba_session::{Session, SessionState, Sessions};
+use zareba_session::{AdmittedSandbox, Session, SessionState, Sessions, Surface};
 
 use crate::{
     auth::{Authenticator, Principal},
@@ -61,36 +60,28 @@ impl App {
         }
     }
 
-    /// The one place that decides who sees which session (HS-9): what is somebody else's does
-    /// not exist.
+    /// The session with a name, for a client that may see it.
     pub(crate) async fn session(
         &self,
         principal: &Principal,
         name: &str,
     ) -> Result<Arc<Session>, ApiError> {
-        let not_found = || ApiError::no_session(name);
-        let id = SessionId::new(name).map_err(|_| not_found())?;
-        let session = self.sessions.get(&id).await?;
-        if principal.may_see(&session.info()) {
-            Ok(session)
-        } else {
-            Err(not_found())
-        }
+        session(&self.sessions, principal, name).await
     }
 
-    /// The sandbox of a session, awake. To wake it is more than to look: that is not for keys that
-    /// may only read.
+    /// The sandbox of a session, awake, in the hands of this client. To wake it is more than to
+    /// look: that is not for keys that may only read.
     pub(crate) async fn sandbox(
         &self,
         principal: &Principal,
         session: &Session,
-    ) -> Result<Arc<dyn Sandbox>, ApiError> {
+    ) -> Result<AdmittedSandbox, ApiError> {
         if !may_enter(principal, session.info().state) {
             let message = format!("the session `{}` is paused", session.id());
             let hint = "resume it with a key of the scope `session`";
             return Err(ApiError::new(ErrorCode::Conflict, message).with_hint(hint));
         }
-        Ok(session.sandbox().await?)
+        Ok(session.access(principal.requester(Surface::Api)).await?)
     }
 
     /// What owners share.
@@ -121,6 +112,23 @@ impl App {
             () = tokio::time::sleep(patience.min(self.settings.limits.wait)) => {}
             () = drained => {}
         }
+    }
+}
+
+/// The one place that decides who sees which session (HS-9): what belongs to another owner does not
+/// exist.
+pub(crate) async fn session(
+    sessions: &Sessions,
+    principal: &Principal,
+    name: &str,
+) -> Result<Arc<Session>, ApiError> {
+    let not_found = || ApiError::no_session(name);
+    let id = SessionId::new(name).map_err(|_| not_found())?;
+    let session = sessions.get(&id).await?;
+    if principal.may_see(&session.info()) {
+        Ok(session)
+    } else {
+        Err(not_found())
     }
 }
 

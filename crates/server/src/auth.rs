@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use http::{HeaderMap, header::AUTHORIZATION};
 use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope};
 use zareba_protocol::SessionId;
-use zareba_session::{Owner, SessionInfo};
+use zareba_session::{Owner, Requester, RequesterScope, SessionInfo, Surface};
 
 use crate::{
     Keys,
@@ -47,6 +47,20 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// It as the log of a session names it.
+    pub(crate) fn requester(&self, surface: Surface) -> Requester {
+        Requester {
+            owner: self.owner.clone(),
+            key: Some(self.key.clone()),
+            scope: Some(match self.scope {
+                KeyScope::Read => RequesterScope::Read,
+                KeyScope::Session => RequesterScope::Session,
+                KeyScope::Admin => RequesterScope::Admin,
+            }),
+            surface,
+        }
+    }
+
     /// Whether it may know of a session: its own, and everyone's with the scope `admin`.
     pub fn may_see(&self, session: &SessionInfo) -> bool {
         let is_meant = self.session.as_ref().is_none_or(|only| *only == session.id);

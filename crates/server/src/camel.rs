@@ -12,11 +12,10 @@ use http::Method;
 use http_body::Body as _;
 use zareba_api::Access;
 use zareba_facades::camel::{Camel, CamelOptions, ToolsOfSession};
-use zareba_protocol::SessionId;
-use zareba_session::Sessions;
+use zareba_session::{Sessions, Surface};
 use zareba_wire::server::JSON_BYTES_MAX;
 
-use crate::{Authenticator, Extension, Principal, error::ApiError, request::Place};
+use crate::{Authenticator, Extension, Principal, app, error::ApiError, request::Place};
 
 /// The routes of CAMEL's tool server below `/sessions/{id}/camel` of every session, for
 /// [`Server::with_extension`](crate::Server::with_extension). They need a key of the server that
@@ -68,13 +67,7 @@ impl Shared {
         path: &str,
         request: Request,
     ) -> Result<Response, ApiError> {
-        // What is somebody else's does not exist.
-        let not_found = || ApiError::no_session(name);
-        let id = SessionId::new(name).map_err(|_| not_found())?;
-        let session = self.sessions.get(&id).await?;
-        if !principal.may_see(&session.info()) {
-            return Err(not_found());
-        }
+        let session = app::session(&self.sessions, principal, name).await?;
         let usage = self.authenticator.usage();
         let announced = request.body().size_hint().exact();
         let bytes = announced.map_or(JSON_BYTES_MAX, |bytes| {
@@ -88,7 +81,8 @@ impl Shared {
         if request.method() == Method::POST {
             usage.action(&principal.owner, principal.quota.actions_per_minute)?;
         }
-        let tools = ToolsOfSession::new(session, self.sessions.log().clone());
+        let log = self.sessions.log().clone();
+        let tools = ToolsOfSession::new(session, log, principal.requester(Surface::Camel));
         let camel = Camel::new(Arc::new(tools), CamelOptions::default());
         Ok(camel.answer(path, request).await)
     }

@@ -128,9 +128,9 @@ impl From<SessionError> for ApiError {
             SessionError::Runtime(error) => return error.into(),
             SessionError::Log(error) => return error.into(),
             SessionError::NoAction { .. } => ErrorCode::NotFound,
-            SessionError::Exists { .. } | SessionError::Tool(ToolError::Taken { .. }) => {
-                ErrorCode::Exists
-            }
+            SessionError::Exists { .. }
+            | SessionError::NameRemoved { .. }
+            | SessionError::Tool(ToolError::Taken { .. }) => ErrorCode::Exists,
             SessionError::State { .. } => ErrorCode::Conflict,
             SessionError::KeyReused { .. } => ErrorCode::IdempotencyMismatch,
             SessionError::TooMany { .. } => ErrorCode::QuotaExceeded,
@@ -146,9 +146,14 @@ impl From<SessionError> for ApiError {
 /// Causes are in the log and not in the answer: they name files and sockets of this machine.
 impl From<RuntimeError> for ApiError {
     fn from(error: RuntimeError) -> Self {
+        let error = match unrecorded(error) {
+            Ok(error) => return error.into(),
+            Err(error) => error,
+        };
         let code = match &error {
             RuntimeError::Start { .. } => ErrorCode::StartFailed,
             RuntimeError::Closed { .. } | RuntimeError::Paused { .. } => ErrorCode::Conflict,
+            RuntimeError::Denied { .. } => ErrorCode::GuardDenied,
             other => of_class(other.class()),
         };
         if code.status() >= 500 {
@@ -167,6 +172,17 @@ impl From<RuntimeError> for ApiError {
             _ => error.to_string(),
         };
         Self::new(code, message)
+    }
+}
+
+/// What the log said of a deed that was not done because it could not be recorded.
+fn unrecorded(error: RuntimeError) -> Result<LogError, RuntimeError> {
+    match error {
+        RuntimeError::Unrecorded { class, source } => match source.downcast() {
+            Ok(log) => Ok(*log),
+            Err(source) => Err(RuntimeError::Unrecorded { class, source }),
+        },
+        error => Err(error),
     }
 }
 

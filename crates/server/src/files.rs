@@ -7,11 +7,9 @@ mod places;
 mod refusal;
 mod watch;
 
-use std::sync::Arc;
-
 use http::HeaderValue;
 use zareba_api::FileStatus;
-use zareba_runtime::Sandbox;
+use zareba_session::AdmittedSandbox;
 use zareba_wire::files;
 
 use self::refusal::Refused;
@@ -27,7 +25,7 @@ async fn sandbox(
     app: &App,
     principal: &Principal,
     session: &str,
-) -> Result<Arc<dyn Sandbox>, Refused> {
+) -> Result<AdmittedSandbox, Refused> {
     let session = app.session(principal, session).await?;
     Ok(app.sandbox(principal, &session).await?)
 }

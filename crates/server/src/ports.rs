@@ -63,7 +63,7 @@ pub(crate) async fn list(
     let session = app.session(&principal, &session).await?;
     let shares = app.shares.of_session(session.id()).await?;
     let sandbox = app.sandbox(&principal, &session).await?;
-    let listening = listening::ports(&*sandbox).await;
+    let listening = listening::ports(&sandbox).await?;
     let mut ports: Vec<u16> = listening.iter().flatten().copied().collect();
     ports.extend(shares.iter().map(|(port, _)| *port));
     ports.sort_unstable();

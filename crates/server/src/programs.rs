@@ -7,7 +7,8 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::{HeaderMap, Version};
 use zareba_api::{ErrorCode, StartProgram, operations::programs::UPGRADE_NAME};
-use zareba_runtime::RuntimeError;
+use zareba_runtime::{RuntimeError, Sandbox as _};
+use zareba_session::Surface;
 use zareba_wire::{
     program::{
         ProgramLine, ProgramRequest, ProgramStdin, StartFailure, StartProgramError, TerminalSize,
@@ -39,7 +40,7 @@ pub(crate) async fn start(
     let session = app.session(&principal, &session).await?;
     let request = request(start)?;
     request.check().map_err(|error| refused(&error))?;
-    let sandbox = session.sandbox().await?;
+    let sandbox = session.access(principal.requester(Surface::Api)).await?;
     let started = sandbox.start_program(request).await;
     let program = started.map_err(|error| match error {
         RuntimeError::Program(error) => refused(&error),

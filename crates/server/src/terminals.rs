@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header::LOCATION};
 use zareba_api::{CreateTerminal, ErrorCode, TerminalExit, TerminalPage, WindowSize};
-use zareba_session::{NewTerminal, TerminalEnd, TerminalError, TerminalInfo};
+use zareba_session::{NewTerminal, Surface, TerminalEnd, TerminalError, TerminalInfo};
 use zareba_wire::program::{ProgramExit, ProgramLine, TerminalSize};
 
 use crate::{
@@ -31,8 +31,8 @@ pub(crate) async fn open(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     let new = new_terminal(create)?;
-    let sandbox = session.sandbox().await?;
-    let terminal = session.terminals().open(&*sandbox, new).await?;
+    let sandbox = session.access(principal.requester(Surface::Api)).await?;
+    let terminal = session.terminals().open(&sandbox, new).await?;
     let mut response = json(StatusCode::CREATED, &told(terminal.info()));
     let place = format!(
         "/v1/sessions/{}/terminals/{}",

@@ -2,8 +2,8 @@
 
 use futures_util::FutureExt as _;
 use serde_json::Map;
-use zareba_eventlog::{Entry, Health, Patience};
-use zareba_protocol::RuntimeStatus;
+use zareba_eventlog::{Entry, EventLog, Health, Patience};
+use zareba_protocol::{RuntimeStatus, SessionId};
 
 use crate::{conductor::Conductor, event};
 
@@ -21,26 +21,31 @@ impl Conductor {
             .await;
     }
 
-    /// Records what nobody waits for, now or as soon as the log can be written. When that fails,
-    /// the log of the program is told.
+    /// Records what no caller waits for; see [`record`].
     pub(crate) async fn record_aside(&self, entry: Entry) {
-        let (log, session) = (self.common.log.clone(), self.id.clone());
-        let mut health = log.store().health();
-        let mut recording = Box::pin(async move {
-            let store = log.store();
-            let recorded = store.append(session.clone(), entry, Patience::Kept).await;
-            if let Err(error) = recorded {
-                tracing::error!(%session, %error, "cannot record an event");
-            }
-        });
-        // Once it was polled, it has its place in the log's own queue.
-        if (&mut recording).now_or_never().is_some() {
-            return;
+        record(&self.common.log, &self.id, entry).await;
+    }
+}
+
+/// Records what no caller waits for, now or as soon as the log can be written. When that fails,
+/// the log of the program is told.
+pub(crate) async fn record(log: &EventLog, session: &SessionId, entry: Entry) {
+    let (log, session) = (log.clone(), session.clone());
+    let mut health = log.store().health();
+    let mut recording = Box::pin(async move {
+        let store = log.store();
+        let recorded = store.append(session.clone(), entry, Patience::Kept).await;
+        if let Err(error) = recorded {
+            tracing::error!(%session, %error, "cannot record an event");
         }
-        tokio::select! {
-            biased;
-            _ = tokio::spawn(recording) => {}
-            _ = health.wait_for(|health| *health != Health::Durable) => {}
-        }
+    });
+    // Once it was polled, it has its place in the log's own queue.
+    if (&mut recording).now_or_never().is_some() {
+        return;
+    }
+    tokio::select! {
+        biased;
+        _ = tokio::spawn(recording) => {}
+        _ = health.wait_for(|health| *health != Health::Durable) => {}
     }
 }

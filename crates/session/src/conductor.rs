@@ -26,6 +26,7 @@ use crate::{
     Home, Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
     Terminals,
     document::{self, SessionDocument},
+    door::DeedRecorder,
     event,
     lease::Lease,
     live::Live,
@@ -82,6 +83,8 @@ pub(crate) struct Conductor {
     pub(crate) live: Weak<Live>,
     pub(crate) facts: Facts,
     pub(crate) mask: Mask,
+    /// What is done to its sandbox beside actions, for its log.
+    pub(crate) deeds: Arc<DeedRecorder>,
     pub(crate) terminals: Terminals,
     pub(crate) tools: Toolbox,
     pub(crate) pending: Pending,
@@ -158,6 +161,7 @@ impl Conductor {
         } = beginning;
         let secrets_unknown = mask.is_none();
         let mask = mask.unwrap_or_default();
+        let deeds = DeedRecorder::new(common.log.clone(), id.clone(), mask.clone());
         let next_event = common.log.store().end(id.clone()).await?;
         let life_max = document.limits.within(&common.options).life_max;
         let ends = life_max.and_then(|life| deadline(document.created, life));
@@ -175,6 +179,7 @@ impl Conductor {
         Ok(Self {
             id,
             live,
+            deeds,
             terminals: Terminals::new(mask.clone()),
             tools: Toolbox::new(document.tools),
             mask,

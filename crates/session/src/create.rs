@@ -101,12 +101,11 @@ async fn keep_secrets(
 /// then: whoever changes the server's name afterwards finds it there.
 async fn record(session: &Conductor) -> Result<(), SessionError> {
     let store = session.common.log.store();
-    session.write_down().await.map_err(|error| match error {
-        LogError::Conflict { .. } => SessionError::Exists {
-            session: session.id.clone(),
-        },
-        error => error.into(),
-    })?;
+    match session.write_down().await {
+        Ok(()) => {}
+        Err(LogError::Conflict { .. }) => return Err(taken(session).await),
+        Err(error) => return Err(error.into()),
+    }
     let facts = json!({ "runtime": session.facts.runtime, "image": session.facts.image });
     let note = event::note_entry(None, "created", event::object(facts));
     let noted = store.append(session.id.clone(), note, Patience::None).await;
@@ -116,6 +115,18 @@ async fn record(session: &Conductor) -> Result<(), SessionError> {
         return Err(error.into());
     }
     Ok(())
+}
+
+/// Why a name cannot be had.
+async fn taken(session: &Conductor) -> SessionError {
+    let id = || session.id.clone();
+    let found = session.common.log.store().get(document::name(&session.id));
+    match found.await {
+        Ok(Some(found)) if document::is_tombstone(&found.value) => {
+            SessionError::NameRemoved { session: id() }
+        }
+        _ => SessionError::Exists { session: id() },
+    }
 }
 
 fn chosen_runtime(

@@ -24,6 +24,14 @@ pub enum SessionError {
         /// Which session.
         session: SessionId,
     },
+    /// A session with that name was removed, and names are given once.
+    #[error(
+        "the name `{session}` was that of a session that was removed, and names are not given again; choose another"
+    )]
+    NameRemoved {
+        /// Which name.
+        session: SessionId,
+    },
     /// It is in a state in which that cannot be done.
     #[error("the session `{session}` cannot {deed}: it is {}", state.as_str())]
     State {
@@ -118,6 +126,7 @@ impl SessionError {
         match self {
             Self::NotFound { .. } | Self::NoAction { .. } => ErrorClass::NotFound,
             Self::Exists { .. }
+            | Self::NameRemoved { .. }
             | Self::State { .. }
             | Self::HeldElsewhere { .. }
             | Self::Away { .. }

@@ -11,7 +11,7 @@ use zareba_protocol::{
 };
 
 use crate::{
-    SessionError, SessionState,
+    Requester, SessionError, SessionState,
     mask::{Mask, Masked},
 };
 
@@ -20,6 +20,9 @@ const MASKED: &str = "masked";
 
 /// In an action's payload: the digest of all that was asked for, to know a repetition by.
 const REQUEST_DIGEST: &str = "request_digest";
+
+/// In an action's payload: the client that asked for it. It is no part of what was asked for.
+const REQUESTER: &str = "by";
 
 /// What of an envelope the record itself knows, or only the executor needs.
 const OF_THE_RECORD: [&str; 4] = ["id", "timestamp", "cause", "once"];
@@ -45,6 +48,7 @@ pub fn event_json(record: &Record) -> Value {
 pub(crate) fn action_entry(
     action: &ActionEvent,
     key: Option<IdempotencyKey>,
+    requester: Option<&Requester>,
     mask: &Mask,
 ) -> Entry {
     let mut payload = envelope(action.to_value());
@@ -54,6 +58,9 @@ pub(crate) fn action_entry(
     if key.is_some() {
         let digest = digest(&payload);
         payload.insert(REQUEST_DIGEST.to_owned(), digest.into());
+    }
+    if let Some(requester) = requester {
+        payload.insert(REQUESTER.to_owned(), requester.to_value());
     }
     let cause = action.cause.and_then(|cause| u64::try_from(cause).ok());
     Entry {
@@ -75,8 +82,10 @@ pub(crate) fn recorded_action(record: &Record) -> Result<Option<ActionEvent>, De
     if record.payload.get(MASKED).is_some() || record.payload.contains_key("$blob") {
         return Ok(None);
     }
+    let mut payload = record.written_payload();
+    payload.shift_remove(REQUESTER);
     let as_asked = Record {
-        payload: record.written_payload(),
+        payload,
         ..record.clone()
     };
     ActionEvent::from_value(event_json(&as_asked)).map(Some)

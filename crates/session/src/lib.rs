@@ -3,10 +3,13 @@
 //!
 //! [`Sessions`] holds all sessions of a server, [`Session::run`] is the path: the action is
 //! recorded, judged, run, and what came of it is recorded before anybody is told. There is one way
-//! out for every action, and it is an observation.
+//! out for every action, and it is an observation. What is no action goes through one door:
+//! [`Session::access`], behind which each deed is judged and recorded as well.
 #![deny(missing_docs)]
 
 mod asked;
+mod deed;
+mod door;
 mod error;
 mod guard;
 mod home;
@@ -39,9 +42,11 @@ mod tools;
 mod workspace;
 
 pub use asked::Asked;
+pub use deed::{Deed, ProgramPurpose, Requester, RequesterScope, SandboxChange, Surface};
+pub use door::{AdmittedSandbox, BegunDeed, DeedLog, Door, TRANSCRIPT_BYTES_MAX, Unkept};
 pub use error::SessionError;
 pub use event::event_json;
-pub use guard::{AllowAll, Guard, Verdict};
+pub use guard::{AllowAll, DeedContext, Guard, Verdict};
 pub use home::{Home, HomeError};
 pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};

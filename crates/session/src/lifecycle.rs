@@ -149,6 +149,7 @@ impl Conductor {
         // Each action gets its observation before the log says that this was all.
         let mut users = self.users.subscribe();
         let _ = users.wait_for(|users| *users == 0).await;
+        self.deeds.close().await;
         self.record_note(why.as_str()).await;
         let (state, status) = (SessionState::Closed, RuntimeStatus::Stopped);
         Ok(self.become_with(state, status, "Runtime stopped.").await?)

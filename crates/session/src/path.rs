@@ -296,12 +296,16 @@ impl Conductor {
         request: ActionRequest,
         origin: Origin,
     ) -> Result<(Arc<Record>, bool), SessionError> {
-        let ActionRequest { action, key } = request;
+        let ActionRequest {
+            action,
+            key,
+            requester,
+        } = request;
         if let Some(before) = self.before(&action, key.as_ref()).await? {
             return Ok((before, false));
         }
         self.require_open(origin)?;
-        let entry = event::action_entry(&action, key, &self.mask);
+        let entry = event::action_entry(&action, key, requester.as_ref(), &self.mask);
         let payload = entry.key.as_ref().map(|_| entry.payload.clone());
         let appended = self
             .common
@@ -320,7 +324,7 @@ impl Conductor {
         request: ActionRequest,
         refusal: SessionError,
     ) -> Result<Arc<Record>, SessionError> {
-        let ActionRequest { action, key } = request;
+        let ActionRequest { action, key, .. } = request;
         let before = self.before(&action, key.as_ref()).await?;
         before.ok_or(refusal)
     }
@@ -342,7 +346,7 @@ impl Conductor {
         let Some(before) = found.await? else {
             return Ok(None);
         };
-        let entry = event::action_entry(action, Some(key.clone()), &self.mask);
+        let entry = event::action_entry(action, Some(key.clone()), None, &self.mask);
         same(before, &entry.payload).map(|(record, _)| Some(record))
     }
 

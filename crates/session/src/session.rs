@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::{
+    AdmittedSandbox, Asked, Door, Mask, Requester, SessionError, SessionInfo, SessionTools,
+    Terminals, asked::Asker, conductor::Conductor, lifecycle::Why, path::Origin,
+};
 use zareba_eventlog::{IdempotencyKey, Record, Subscription};
 use zareba_protocol::{ActionEvent, SessionId};
-use zareba_runtime::Sandbox;
-
-use crate::{
-    Asked, Mask, SessionError, SessionInfo, SessionTools, Terminals, asked::Asker,
-    conductor::Conductor, lifecycle::Why, path::Origin,
-};
 
 /// An action and the caller's name for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +16,8 @@ pub struct ActionRequest {
     pub action: ActionEvent,
     /// The caller's name for it: a second request with the same one gets the first one's answer.
     pub key: Option<IdempotencyKey>,
+    /// The client that asks, for the log; `None` for what the session itself does.
+    pub requester: Option<Requester>,
 }
 
 /// One session. Handles are shared; whatever was started goes on when they are dropped.
@@ -97,15 +97,21 @@ impl Session {
         SessionTools::of(Arc::clone(&self.conductor))
     }
 
-    /// Its sandbox, awake, for what is no action: files, programs, ports. Counts as use.
+    /// Its sandbox, awake, for what is no action: files, programs, ports. It is in the hands of
+    /// this client, and each of its deeds is judged and recorded. Counts as use.
     ///
     /// # Errors
     /// When it has none, or that cannot be woken.
-    pub async fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
+    pub async fn access(&self, requester: Requester) -> Result<AdmittedSandbox, SessionError> {
         self.conductor.require_unclosed("use its sandbox")?;
         let _in_use = self.conductor.begin_use();
         let (sandbox, _gate) = self.conductor.awake().await?;
-        Ok(sandbox)
+        Ok(self.door(requester).open(sandbox))
+    }
+
+    /// Judges and records what a client does that does not reach the sandbox.
+    pub fn door(&self, requester: Requester) -> Door {
+        Door::of_session(&self.conductor, requester)
     }
 
     /// Counts as use, and nothing else: it does not go to sleep for another while.

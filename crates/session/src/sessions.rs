@@ -254,6 +254,7 @@ impl Sessions {
         if !drained && tokio::time::timeout(LAST_WORK, unused()).await.is_err() {
             tracing::warn!("some actions are left without a word; they are asked for again");
         }
+        futures_util::future::join_all(sessions.iter().map(|session| session.deeds.close())).await;
         for session in sessions {
             let state = session.state();
             if matches!(state, SessionState::Ready | SessionState::Paused)

@@ -76,7 +76,11 @@ async fn perform(session: &Arc<Conductor>, command: RunCommand) {
         source: Some(EventSource::Environment),
         ..ActionEvent::from(Action::Run(command)).with_timeout(SETUP_SECONDS_MAX)
     };
-    let request = ActionRequest { action, key: None };
+    let request = ActionRequest {
+        action,
+        key: None,
+        requester: None,
+    };
     match session.accept(request, Origin::Setup).await {
         Ok(accepted) => {
             if let Some(answer) = accepted.answer {

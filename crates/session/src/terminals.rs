@@ -16,10 +16,10 @@ use std::{
 
 use tokio::sync::Mutex as Exclusive;
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{RuntimeError, Sandbox};
+use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_wire::program::{ProgramLine, ProgramRequest, ProgramStdin, TerminalSize};
 
-use crate::Mask;
+use crate::{AdmittedSandbox, Mask, ProgramPurpose};
 
 pub use output::{TerminalOutput, Viewer};
 pub use terminal::{Terminal, TerminalEnd, TerminalInfo};
@@ -125,7 +125,7 @@ impl Terminals {
     /// A name that is none or is taken, too many terminals, a program that does not start.
     pub async fn open(
         &self,
-        sandbox: &dyn Sandbox,
+        sandbox: &AdmittedSandbox,
         new: NewTerminal,
     ) -> Result<Arc<Terminal>, TerminalError> {
         let _opening = self.opening.lock().await;
@@ -142,6 +142,7 @@ impl Terminals {
             terminal: Some(new.size),
             stdin: ProgramStdin::Open,
         };
+        let sandbox = sandbox.with_purpose(ProgramPurpose::Terminal { name: name.clone() });
         let connection = sandbox.start_program(request).await?;
         let stream = self.mask.stream();
         let terminal = Arc::new(Terminal::new(name.clone(), new.size, connection, stream));

@@ -18,7 +18,7 @@ use zareba_tools::{
     Registry, Tool, ToolDefinition, ToolError, ToolName,
 };
 
-use crate::{SessionError, conductor::Conductor};
+use crate::{Requester, SessionError, conductor::Conductor};
 use place::SessionPlace;
 
 pub use add::HOSTS_MAX;
@@ -83,6 +83,8 @@ struct Kept {
 #[derive(Clone)]
 pub struct SessionTools {
     conductor: Arc<Conductor>,
+    /// The client whose hosts are started; `None` is the session itself.
+    requester: Option<Requester>,
 }
 
 impl Toolbox {
@@ -109,7 +111,19 @@ impl Toolbox {
 
 impl SessionTools {
     pub(crate) fn of(conductor: Arc<Conductor>) -> Self {
-        Self { conductor }
+        Self {
+            conductor,
+            requester: None,
+        }
+    }
+
+    /// The same for a client, which the log names beside the hosts that it starts.
+    #[must_use]
+    pub fn on_behalf_of(self, requester: Requester) -> Self {
+        Self {
+            requester: Some(requester),
+            ..self
+        }
     }
 
     /// All of them, to add tools of other kinds to, which are not kept with the session. Calls
@@ -120,7 +134,7 @@ impl SessionTools {
 
     /// Where hosts of tools run: the session's sandbox, which is woken for that.
     pub fn place(&self) -> Arc<dyn Place> {
-        Arc::new(SessionPlace::of(&self.conductor))
+        Arc::new(SessionPlace::of(&self.conductor, self.requester.clone()))
     }
 
     /// Waits for the tools that every session has, which are there when something first needs them.
@@ -187,7 +201,7 @@ impl SessionTools {
 impl Conductor {
     /// Puts the tools back that an earlier server had. Nothing is started before the first call.
     pub(crate) fn restore_tools(self: &Arc<Self>) {
-        let place: Arc<dyn Place> = Arc::new(SessionPlace::of(self));
+        let place: Arc<dyn Place> = Arc::new(SessionPlace::of(self, None));
         for kept in self.tools.kept() {
             let restored = restored(&place, kept);
             let added = restored.and_then(|tools| self.tools.registry.add_all(tools));

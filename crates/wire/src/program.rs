@@ -16,7 +16,7 @@ mod signal;
 
 pub use connection::{
     PIECES_MAX, ProgramConnection, ProgramControl, ProgramEvent, ProgramEvents, ProgramGone,
-    ProgramInput, ProgramSide, StdinPiece,
+    ProgramInput, ProgramObserver, ProgramSide, StdinPiece,
 };
 pub use follow::follow;
 pub use frame::{

@@ -34,6 +34,7 @@ pub const LIST: Operation = Operation {
     )],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::BackendUnavailable,
     ],
@@ -86,6 +87,7 @@ pub const CONNECT: Operation = Operation {
     answers: &[Answer::empty(101, "It is connected; bytes follow.")],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::BadGateway,
         ErrorCode::Unsupported,

@@ -36,6 +36,7 @@ pub const START: Operation = Operation {
     answers: &[Answer::empty(101, "It runs; frames follow.")],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::ProgramNotFound,
         ErrorCode::ProgramNotExecutable,
         ErrorCode::BadDirectory,

@@ -33,6 +33,7 @@ pub const OPEN: Operation = Operation {
     )],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Exists,
         ErrorCode::Conflict,
         ErrorCode::QuotaExceeded,
@@ -113,5 +114,6 @@ pub const SOCKET: Operation = Operation {
         "A WebSocket.",
         Content::json(of::<TerminalNotice>),
     )],
+    errors: &[ErrorCode::NotFound, ErrorCode::GuardDenied],
     ..GET
 };

@@ -111,10 +111,13 @@ impl Desk<'_> {
                 .sessions()
                 .await
                 .or_fail(Exit::Failure, "cannot read the log")?,
-            names => names
-                .iter()
-                .map(|name| session(name))
-                .collect::<Result<_, _>>()?,
+            names => {
+                let mut sessions = Vec::new();
+                for name in names {
+                    sessions.push(recorded(&log, name).await?);
+                }
+                sessions
+            }
         };
         let mut exit = Exit::Success;
         for session in sessions {
@@ -163,7 +166,7 @@ impl Desk<'_> {
 
     async fn export(&self, arguments: &ExportLogArguments) -> Result<Exit, Failure> {
         let log = self.open().await?;
-        let session = session(&arguments.session)?;
+        let session = recorded(&log, &arguments.session).await?;
         let deed = format!("cannot export the log of `{session}`");
         if let Some(directory) = &arguments.openhands {
             let written = log.export_openhands(&session, directory).await;
@@ -201,8 +204,18 @@ impl Desk<'_> {
     }
 }
 
-fn session(name: &str) -> Result<SessionId, Failure> {
-    SessionId::new(name).map_err(|error| Failure::of(Exit::Usage, &error))
+/// The session of this name, if anything is recorded of it: a misspelt name is not an empty log.
+async fn recorded(log: &EventLog, name: &str) -> Result<SessionId, Failure> {
+    let session = SessionId::new(name).map_err(|error| Failure::of(Exit::Usage, &error))?;
+    let first = log.store().read(session.clone(), 0, 1).await;
+    match first.or_fail(Exit::Failure, "cannot read the log")?.first() {
+        Some(_) => Ok(session),
+        None => {
+            let message = format!("there is no log of a session `{session}` here");
+            Err(Failure::new(Exit::Lost, message)
+                .hint("`zareba log ls` lists those that there are"))
+        }
+    }
 }
 
 fn since(time: Timestamp) -> String {

@@ -16,7 +16,7 @@ use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
 
-use super::{Backend, LAST_WORK, Place, docker, failure, place};
+use super::{Backend, LAST_WORK, Place, admitted, docker, failure, place};
 use crate::{
     commands::Context,
     exit::Exit,
@@ -192,7 +192,7 @@ impl Member<'_> {
                 .hint(format!("`zareba rm {id}` removes what is left of it")));
         }
         let found = self.backend.runtime().attach(id).await;
-        found.map_err(|error| failure(&error))
+        found.map(admitted).map_err(|error| failure(&error))
     }
 
     /// Ends it, and removes what is left of it.

@@ -46,6 +46,17 @@ fn a_session_is_made_used_and_remembered() -> Result<()> {
     let told = place.output(&["replay", recording.to_str().unwrap()]);
     assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
 
+    for command in ["verify", "export"] {
+        let told = place.output(&["log", command, "frist"]);
+        assert_eq!(
+            (told.code, told.stdout.as_str()),
+            (Some(123), ""),
+            "{command}"
+        );
+        let expected = "there is no log of a session `frist` here";
+        assert!(told.stderr.contains(expected), "{}", told.stderr);
+    }
+
     line.ask("DELETE", "/v1/sessions/first", None)?;
     assert_eq!(server.stop()?, Some(0));
     assert!(!place.path("state").join("server.json").exists());

@@ -8,7 +8,7 @@ use zareba_protocol::{
     Action, ActionEvent, ErrorClass, ObservationEvent, ObservationKind, ToolFailure, ToolOutcome,
     UseTool,
 };
-use zareba_session::{ActionRequest, Record, Session, SessionError};
+use zareba_session::{ActionRequest, Record, Requester, Session, SessionError};
 use zareba_tools::{Call, Exception, LoadFailure, NotJson, Returned, ToolDefinition, ToolError};
 use zareba_wire::BoxFuture;
 
@@ -20,12 +20,17 @@ use crate::openhands::put_back;
 pub struct ToolsOfSession {
     session: Arc<Session>,
     log: EventLog,
+    requester: Requester,
 }
 
 impl ToolsOfSession {
-    /// The tools of `session`, whose records are in `log`.
-    pub fn new(session: Arc<Session>, log: EventLog) -> Self {
-        Self { session, log }
+    /// The tools of `session`, whose records are in `log`, for one client.
+    pub fn new(session: Arc<Session>, log: EventLog, requester: Requester) -> Self {
+        Self {
+            session,
+            log,
+            requester,
+        }
     }
 
     async fn run(&self, name: &str, call: Call) -> Result<Returned, ToolError> {
@@ -46,6 +51,7 @@ impl ToolsOfSession {
         let request = ActionRequest {
             action: event,
             key: None,
+            requester: Some(self.requester.clone()),
         };
         let record = self.session.run(request).await.map_err(not_run)?;
         let observation = self.observation(&record).await?;

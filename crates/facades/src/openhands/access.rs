@@ -9,7 +9,7 @@ use http::{HeaderMap, request::Parts};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use zareba_eventlog::{DocumentName, EventLog, Expected, LogError};
-use zareba_session::{Owner, SessionId, SessionInfo};
+use zareba_session::{Owner, Requester, RequesterScope, SessionId, SessionInfo, Surface};
 use zareba_wire::BoxFuture;
 
 /// The header with the key of one session.
@@ -115,6 +115,20 @@ pub enum Denied {
 }
 
 impl Principal {
+    /// It as the log of a session names it.
+    pub(super) fn requester(&self) -> Requester {
+        Requester {
+            owner: self.owner.clone(),
+            key: Some(self.key.clone()),
+            scope: Some(match self.rights {
+                Rights::Read => RequesterScope::Read,
+                Rights::Use => RequesterScope::Session,
+                Rights::Administer => RequesterScope::Admin,
+            }),
+            surface: Surface::OpenHands,
+        }
+    }
+
     /// Whether a session is this one's to use. To others it does not exist.
     pub(super) fn may_use(&self, session: &SessionInfo) -> bool {
         let is_bound_elsewhere = self.session.as_ref().is_some_and(|id| *id != session.id);

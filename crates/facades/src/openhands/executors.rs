@@ -26,7 +26,7 @@ use super::{
     Denied, OpenHands, Principal, Reserved, Rights,
     access::Offered,
     answer::{Refusal, has_ended},
-    service::SessionService,
+    service::{SessionService, on_behalf_of},
 };
 
 /// Sessions whose routes are kept ready. Beyond that all are forgotten and made again: a set costs
@@ -144,9 +144,10 @@ pub(super) async fn serve(
     let request = Request::from_parts(head, body);
     let mut response = if is_action {
         facade.keys.count_action(&principal)?;
-        act(router, request, (room, open.clone())).await?
+        let answering = on_behalf_of(&principal, router.oneshot(request));
+        act(answering, (room, open.clone())).await?
     } else {
-        answered(router.oneshot(request).await)
+        answered(on_behalf_of(&principal, router.oneshot(request)).await)
     };
     response.extensions_mut().insert(open);
     Ok(response)
@@ -155,12 +156,11 @@ pub(super) async fn serve(
 /// Runs an action in a task of its own: it goes on when its client goes away, and counts until
 /// it has its observation.
 async fn act(
-    router: Router,
-    request: Request,
+    answering: impl Future<Output = Result<Response, Infallible>> + Send + 'static,
     held: (Option<Reserved>, Reserved),
 ) -> Result<Response, Refusal> {
     let acting = async move {
-        let response = answered(router.oneshot(request).await);
+        let response = answered(answering.await);
         drop(held);
         response
     };

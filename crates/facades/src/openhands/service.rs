@@ -3,13 +3,15 @@
 use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
+use tokio::task::futures::TaskLocalFuture;
 use zareba_eventlog::{EventLog, LogError};
 use zareba_protocol::{
     Action, ActionEvent, CommandOutput, ErrorClass, Observation, ObservationEvent,
 };
-use zareba_runtime::{RuntimeError, Sandbox};
+use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_session::{
-    ActionRequest, IdempotencyKey, Record, Session, SessionError, SessionId, Sessions,
+    ActionRequest, AdmittedSandbox, IdempotencyKey, ProgramPurpose, Record, Requester, Session,
+    SessionError, SessionId, Sessions, Surface,
 };
 use zareba_tools::{Place, PlaceError};
 use zareba_wire::{
@@ -18,10 +20,33 @@ use zareba_wire::{
     tool_servers::ToolServers,
 };
 
-use super::{ToolProxies, answer::chain, unfold};
+use super::{Principal, ToolProxies, answer::chain, unfold};
 
 /// The label with the directory that the client works in, when that is not the workspace.
 pub(super) const WORKING_DIRECTORY_LABEL: &str = "openhands.working_dir";
+
+tokio::task_local! {
+    /// The client whose request is answered. The routes of a session are shared by all its clients.
+    static CLIENT: Requester;
+}
+
+/// Answers a request in the name of a client.
+pub(super) fn on_behalf_of<F: Future>(
+    client: &Principal,
+    answer: F,
+) -> TaskLocalFuture<Requester, F> {
+    CLIENT.scope(client.requester(), answer)
+}
+
+/// The client whose request is answered; outside of requests the session itself, by its owner.
+fn requester(session: &Session) -> Requester {
+    CLIENT.try_with(Clone::clone).unwrap_or_else(|_| Requester {
+        owner: session.info().owner,
+        key: None,
+        scope: None,
+        surface: Surface::OpenHands,
+    })
+}
 
 /// A session as an executor. It holds no handle, so that it keeps nothing alive.
 pub(super) struct SessionService {
@@ -59,8 +84,9 @@ impl SessionService {
         self.sessions.get(&self.id).await
     }
 
-    async fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SessionError> {
-        self.session().await?.sandbox().await
+    async fn sandbox(&self) -> Result<AdmittedSandbox, SessionError> {
+        let session = self.session().await?;
+        session.access(requester(&session)).await
     }
 
     async fn run(&self, mut action: ActionEvent) -> Result<ObservationEvent, Failure> {
@@ -69,7 +95,13 @@ impl SessionService {
         let key = key.map(IdempotencyKey::new).transpose();
         let key = key.map_err(|error| Failure(error.to_string()))?;
         let session = self.session().await?;
-        let record = session.run(ActionRequest { action, key }).await?;
+        let record = session
+            .run(ActionRequest {
+                action,
+                key,
+                requester: Some(requester(&session)),
+            })
+            .await?;
         observation_of(self.sessions.log(), &record).await
     }
 
@@ -78,7 +110,7 @@ impl SessionService {
         let info = session.info();
         let base = info.labels.get(WORKING_DIRECTORY_LABEL);
         let base = base.filter(|base| **base != info.workspace);
-        let sandbox = session.sandbox().await?;
+        let sandbox = session.access(requester(&session)).await?;
         let names = match (path, base) {
             (Some(path), Some(base)) if Path::new(&path).is_relative() => {
                 sandbox.list_files(Some(format!("{base}/{path}"))).await?
@@ -157,7 +189,8 @@ impl ActionService for SessionService {
         &self,
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
-        Box::pin(start_program(&self.sessions, &self.id, request))
+        let purpose = ProgramPurpose::Streams;
+        Box::pin(start_program(&self.sessions, &self.id, request, purpose))
     }
 
     fn tool_servers(&self) -> Option<Arc<dyn ToolServers>> {
@@ -175,7 +208,10 @@ impl Place for Inside {
         &self,
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, PlaceError>> {
-        Box::pin(async move { Ok(start_program(&self.sessions, &self.id, request).await?) })
+        let purpose = ProgramPurpose::ToolHost;
+        Box::pin(
+            async move { Ok(start_program(&self.sessions, &self.id, request, purpose).await?) },
+        )
     }
 }
 
@@ -183,11 +219,13 @@ async fn start_program(
     sessions: &Sessions,
     id: &SessionId,
     request: ProgramRequest,
+    purpose: ProgramPurpose,
 ) -> Result<ProgramConnection, StartProgramError> {
     let internal =
         |error: SessionError| StartProgramError::new(StartFailure::Internal, error.to_string());
     let session = sessions.get(id).await.map_err(internal)?;
-    let sandbox = session.sandbox().await.map_err(internal)?;
+    let sandbox = session.access(requester(&session)).await;
+    let sandbox = sandbox.map_err(internal)?.with_purpose(purpose);
     match sandbox.start_program(request).await {
         Ok(program) => Ok(program),
         Err(RuntimeError::Program(error)) => Err(error),

@@ -157,7 +157,9 @@ impl OpenHands {
         let created = tokio::time::timeout(self.settings.start_patience, create).await;
         let session = match created {
             Ok(Ok(session)) => session,
-            Ok(Err(SessionError::Exists { .. })) => return Ok(None),
+            Ok(Err(SessionError::Exists { .. } | SessionError::NameRemoved { .. })) => {
+                return Ok(None);
+            }
             Ok(Err(error)) => return Err(error.into()),
             // It goes on to start, and the client asks how it is.
             Err(_) => self.sessions.get(&id).await?,
@@ -218,7 +220,11 @@ impl OpenHands {
             source: Some(EventSource::Environment),
             ..Action::Run(command).into()
         };
-        let request = ActionRequest { action, key: None };
+        let request = ActionRequest {
+            action,
+            key: None,
+            requester: None,
+        };
         let record = session.run(request).await;
         let record = record.map_err(|error| refused(&error.to_string()))?;
         let answer = observation_of(self.sessions.log(), &record).await;

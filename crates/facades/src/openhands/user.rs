@@ -139,7 +139,11 @@ impl Actual {
             ..Action::Run(command).into()
         };
         let record = session
-            .run(ActionRequest { action, key: None })
+            .run(ActionRequest {
+                action,
+                key: None,
+                requester: None,
+            })
             .await
             .ok()?;
         let answer = observation_of(log, &record).await.ok()?;

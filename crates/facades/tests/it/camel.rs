@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use zareba_facades::camel::{
     Access, Camel, CamelOptions, CamelServer, LoadedTools, Toolbox, ToolsOfSession,
 };
-use zareba_session::{NewSession, NewTools, Owner, Session, Sessions};
+use zareba_session::{NewSession, NewTools, Owner, Requester, Session, Sessions};
 use zareba_tools::{Entrypoint, PythonHost, PythonOptions, Registry};
 use zareba_wire::{Endpoint, serving::ServerLimits};
 
@@ -482,7 +482,11 @@ async fn calls_of_a_sessions_tools_are_recorded_actions() {
     assert_eq!(added.unwrap().toolkits, [COUNTER]);
     let before = stage.session.info().next_event;
     let log = stage.sessions.log().clone();
-    let server = Server::open(ToolsOfSession::new(Arc::clone(&stage.session), log));
+    let server = Server::open(ToolsOfSession::new(
+        Arc::clone(&stage.session),
+        log,
+        Requester::cli(),
+    ));
     let output = |text: &str| (200, json!({ "output": text }));
     assert_eq!(
         server.call("add", json!(["a", "b"])).await,

@@ -4,6 +4,8 @@ use http::StatusCode;
 use reqwest::{Method, multipart};
 use serde_json::{Value, json};
 use zareba_facades::openhands::{OpenHandsSettings, UnknownImage};
+use zareba_runtime::Sandbox as _;
+use zareba_session::Requester;
 
 use crate::{
     client::{ALICE, Api, answer},
@@ -119,7 +121,7 @@ async fn a_name_means_one_runtime_until_it_is_stopped() {
 async fn limits(provider: &Provider, started: &Value) -> (u64, u64) {
     let id = started["runtime_id"].as_str().unwrap();
     let session = provider.sessions.get(&id.parse().unwrap()).await.unwrap();
-    let sandbox = session.sandbox().await.unwrap();
+    let sandbox = session.access(Requester::cli()).await.unwrap();
     let init = sandbox.inspect().await.unwrap()["pid"].as_u64().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{init}/status")).unwrap();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));

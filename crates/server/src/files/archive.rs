@@ -9,6 +9,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use zareba_api::{ArchiveFormat, ArchiveQuery};
+use zareba_runtime::Sandbox as _;
 use zareba_wire::{Download, Upload, UploadTreatment, serving::LentBody};
 
 use super::{attachment, content::require_bytes, last_name, refusal::Refused, sandbox};

@@ -9,6 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use zareba_api::{ErrorCode, ReadFileQuery, RemoveFileQuery, WriteFileQuery};
+use zareba_runtime::Sandbox as _;
 use zareba_wire::{
     files::{
         ByteRange, Depth, Digest, Expected, FileContent, Parents, ReadRequest, RemoveRequest,

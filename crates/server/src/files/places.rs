@@ -10,6 +10,7 @@ use http::StatusCode;
 use zareba_api::{
     CreateDirectory, FileDigest, FileEntry, FilePage, ListFilesQuery, RenameFile, StatusQuery,
 };
+use zareba_runtime::Sandbox as _;
 use zareba_wire::files::{
     Digest, DirectoryRequest, Existing, LIST_LIMIT_MAX, Links, ListRequest, Parents, RenameRequest,
     StatRequest,

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use http::{HeaderValue, header::CONTENT_TYPE};
 use tokio::time::Interval;
 use zareba_api::{ChangeKind, WatchQuery};
+use zareba_runtime::Sandbox as _;
 use zareba_wire::files::{ChangeStream, Depth, FileChange, WatchRequest};
 
 use super::{kind, refusal::Refused, sandbox};

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use zareba_api::{ActionAccepted, AnswerQuery, IDEMPOTENCY_KEY, RunQuery};
 use zareba_eventlog::EntryKind;
 use zareba_protocol::ActionEvent;
-use zareba_session::{ActionRequest, IdempotencyKey, Session, SessionError, event_json};
+use zareba_session::{ActionRequest, IdempotencyKey, Session, SessionError, Surface, event_json};
 
 use super::json;
 use crate::{
@@ -44,7 +44,11 @@ pub(super) async fn run_event(
     let quota = principal.quota.actions_per_minute;
     app.usage().action(&principal.owner, quota)?;
     let key = idempotency_key(headers)?;
-    let request = ActionRequest { action, key };
+    let request = ActionRequest {
+        action,
+        key,
+        requester: Some(principal.requester(Surface::Api)),
+    };
     if query.wait && place.is_none() {
         return run_waited(app, session, request).await;
     }

@@ -11,6 +11,7 @@ use http::{
     header::{LOCATION, RETRY_AFTER},
 };
 use zareba_api::{CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage};
+use zareba_runtime::Sandbox as _;
 use zareba_session::{Session, SessionError};
 
 use super::json;

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use zareba_api::{self as api, Access, RunQuery, ToolFormat, ToolPage, ToolsQuery};
 use zareba_protocol::{Action, ActionEvent, UseTool};
-use zareba_session::NewTools;
+use zareba_session::{NewTools, Surface};
 use zareba_tools::{
     CommandParameter, CommandToolSpec, Entrypoint, Origin, ToolDefinition, ToolError, ToolName,
 };
@@ -30,7 +30,9 @@ pub(super) async fn add(
     Json(asked): Json<api::AddTools>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    let added = session.tools().add(new_tools(asked)?).await?;
+    let requester = principal.requester(Surface::Api);
+    let tools = session.tools().on_behalf_of(requester);
+    let added = tools.add(new_tools(asked)?).await?;
     let failures = added.failures.into_iter().map(|it| api::ToolLoadFailure {
         entrypoint: it.entrypoint,
         kind: it.kind,

@@ -9,6 +9,8 @@ use tokio::{
     net::TcpStream,
 };
 use zareba_api::operations::ports::UPGRADE_NAME;
+use zareba_runtime::Sandbox as _;
+use zareba_session::Surface;
 use zareba_wire::serving::{RawConnection, Takeover, TakeoverEnd};
 
 use super::proxy::{CONNECT_TIMEOUT, refused, silent};
@@ -34,7 +36,7 @@ pub(crate) async fn connect(
         return Err(ApiError::invalid("0 is no port"));
     }
     let session = app.session(&principal, &session).await?;
-    let sandbox = session.sandbox().await?;
+    let sandbox = session.access(principal.requester(Surface::Api)).await?;
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, sandbox.connect_port(port)).await;
     let inside = connected
         .map_err(|_| silent())?

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use zareba_runtime::Sandbox;
+use zareba_runtime::{RuntimeError, Sandbox as _};
+use zareba_session::{AdmittedSandbox, ProgramPurpose};
 use zareba_wire::program::{ProgramEvent, ProgramLine, ProgramRequest};
 
 /// How long the sandbox may take to tell.
@@ -15,16 +16,26 @@ const PORTS_MAX: usize = 1000;
 const LISTENING: &str = "0A";
 
 /// The ports, or `None` when that cannot be found out.
-pub(super) async fn ports(sandbox: &dyn Sandbox) -> Option<BTreeSet<u16>> {
+///
+/// # Errors
+/// When the guard denies it.
+pub(super) async fn ports(
+    sandbox: &AdmittedSandbox,
+) -> Result<Option<BTreeSet<u16>>, RuntimeError> {
     let table = tokio::time::timeout(PATIENCE, table(sandbox)).await;
-    table.ok().flatten().map(|table| parse(&table))
+    match table {
+        Ok(Ok(table)) => Ok(table.map(|table| parse(&table))),
+        Ok(Err(error @ RuntimeError::Denied { .. })) => Err(error),
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
 }
 
 /// The tables are read by a program inside, since they show whoever reads them its own network.
-async fn table(sandbox: &dyn Sandbox) -> Option<String> {
+async fn table(sandbox: &AdmittedSandbox) -> Result<Option<String>, RuntimeError> {
     let words = ["cat", "/proc/net/tcp", "/proc/net/tcp6"].map(str::to_owned);
     let request = ProgramRequest::new(ProgramLine::Argv(words.into()));
-    let program = sandbox.start_program(request).await.ok()?;
+    let sandbox = sandbox.with_purpose(ProgramPurpose::PortTable);
+    let program = sandbox.start_program(request).await?;
     let (_input, mut events) = program.split();
     let mut table = Vec::new();
     while let Some(event) = events.next().await {
@@ -33,13 +44,13 @@ async fn table(sandbox: &dyn Sandbox) -> Option<String> {
             ProgramEvent::Stderr(_) => {}
             // The table for the newer protocol may be missing.
             ProgramEvent::Exit(_) => break,
-            ProgramEvent::Error(_) => return None,
+            ProgramEvent::Error(_) => return Ok(None),
         }
         if table.len() > TABLE_BYTES_MAX {
             break;
         }
     }
-    Some(String::from_utf8_lossy(&table).into_owned())
+    Ok(Some(String::from_utf8_lossy(&table).into_owned()))
 }
 
 /// Lines are `N: ADDRESS:PORT REMOTE:PORT STATE …`, in hexadecimal. Whatever is not is skipped:

@@ -19,7 +19,7 @@ use tokio::{net::TcpStream, time::MissedTickBehavior};
 use zareba_api::ErrorCode;
 use zareba_facades::openhands::Reserved;
 use zareba_protocol::ErrorClass;
-use zareba_runtime::RuntimeError;
+use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_session::{SessionError, SessionState};
 use zareba_wire::serving::{Peer, Takeover, TakeoverEnd, TimedBody};
 
@@ -158,7 +158,7 @@ async fn connect(app: &App, visit: &Visit) -> Result<TcpStream, ApiError> {
         return Err(unknown());
     }
     let connecting = async {
-        let sandbox = session.sandbox().await?;
+        let sandbox = session.access(visit.sharer.visitor()).await?;
         sandbox
             .connect_port(visit.port)
             .await

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as Exclusive, Semaphore, watch};
 use zareba_api::ErrorCode;
 use zareba_eventlog::{Document, DocumentName, Expected, LogError, Selection, Store};
 use zareba_protocol::SessionId;
-use zareba_session::{Owner, SessionError, SessionState, Sessions};
+use zareba_session::{Owner, Requester, SessionError, SessionState, Sessions, Surface};
 
 use self::table::{SESSION_SHARES_MAX, Table};
 use crate::error::{ApiError, chain};
@@ -48,6 +48,19 @@ pub(super) struct Sharer {
     pub(super) owner: Owner,
     /// The key that was used: what it has shared ends with it.
     pub(super) key: String,
+}
+
+impl Sharer {
+    /// A visitor, who knows the address and has no key: it acts by the right of the key that has
+    /// shared the port.
+    pub(super) fn visitor(&self) -> Requester {
+        Requester {
+            owner: self.owner.clone(),
+            key: Some(self.key.clone()),
+            scope: None,
+            surface: Surface::Preview,
+        }
+    }
 }
 
 /// A shared port as somebody uses it.

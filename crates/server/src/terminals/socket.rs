@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 use zareba_api::{Access, TerminalCommand, TerminalNotice, TerminalQuery};
-use zareba_session::{Session, Terminal, TerminalOutput, Viewer};
+use zareba_session::{Deed, Session, Surface, Terminal, TerminalOutput, Viewer};
 use zareba_wire::program::FRAME_BYTES_MAX;
 
 use super::{exit, size};
@@ -31,11 +31,18 @@ pub(crate) async fn socket(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     let terminal = session.terminals().get(&terminal)?;
+    let may_write = principal.may(Access::Session);
+    let attach = Deed::AttachTerminal {
+        name: terminal.name().to_owned(),
+        may_type: may_write,
+    };
+    let door = session.door(principal.requester(Surface::Api));
+    door.admit(&attach).await?;
     let conversation = Conversation {
         viewer: terminal.view(query.from),
         terminal,
         session,
-        may_write: principal.may(Access::Session),
+        may_write,
         key: principal.key,
         app: Arc::clone(&app),
         typed: None,

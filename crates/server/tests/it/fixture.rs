@@ -10,7 +10,7 @@ use zareba_executor::{FileScope, Linting};
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, camel, openhands};
-use zareba_session::{AllowAll, Idle, Sessions, SessionsOptions};
+use zareba_session::{AllowAll, Guard, Idle, Sessions, SessionsOptions};
 
 use crate::http::{Request, Response};
 
@@ -65,15 +65,24 @@ impl Site {
         change: impl FnOnce(&mut ServerSettings),
     ) -> Self {
         let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
-        let sessions = sessions_on(log, &state).await;
+        let sessions = sessions_on(log, &state, Arc::new(AllowAll)).await;
         Self::serve(state, sessions, admin, change, Extra::Nothing).await
+    }
+
+    /// A server with a guard.
+    pub(crate) async fn start_guarded(guard: Arc<dyn Guard>) -> Self {
+        let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
+        let file = state.path().join(LOG);
+        let log = EventLog::open_file(&file, Durability::Process).await;
+        let sessions = sessions_on(log.unwrap(), &state, guard).await;
+        Self::serve(state, sessions, None, |_| {}, Extra::Nothing).await
     }
 
     async fn begin(change: impl FnOnce(&mut ServerSettings), extra: Extra) -> Self {
         let state = tempfile::Builder::new().prefix("zv").tempdir().unwrap();
         let file = state.path().join(LOG);
         let log = EventLog::open_file(&file, Durability::Process).await;
-        let sessions = sessions_on(log.unwrap(), &state).await;
+        let sessions = sessions_on(log.unwrap(), &state, Arc::new(AllowAll)).await;
         Self::serve(state, sessions, None, change, extra).await
     }
 
@@ -206,7 +215,7 @@ pub(crate) fn run(command: &str) -> Value {
     json!({ "action": "run", "args": { "command": command } })
 }
 
-async fn sessions_on(log: EventLog, state: &TempDir) -> Sessions {
+async fn sessions_on(log: EventLog, state: &TempDir, guard: Arc<dyn Guard>) -> Sessions {
     let home = state.path().join("home");
     std::fs::create_dir_all(&home).unwrap();
     let environment = std::env::vars_os().filter(|(name, _)| name != "HOME");
@@ -222,7 +231,7 @@ async fn sessions_on(log: EventLog, state: &TempDir) -> Sessions {
     let options = SessionsOptions {
         runtimes: BTreeMap::from([("cli".to_owned(), cli)]),
         default_runtime: "cli".to_owned(),
-        guard: Arc::new(AllowAll),
+        guard,
         idle_timeout: Duration::from_secs(3600),
         when_idle: Idle::Stay,
         life_max: None,

@@ -7,6 +7,7 @@
 mod access;
 mod actions;
 mod camel;
+mod deeds;
 mod events;
 mod files;
 mod fixture;

@@ -271,7 +271,11 @@ async fn nothing_of_a_purged_session_opens_a_later_one() {
     let purge = Request::new("DELETE", "/v1/sessions/ci?purge=true").key(&ann);
     assert_eq!(site.send(purge).await.status, 204);
     for key in [&ann, &ben] {
-        assert_eq!(site.send(create(key)).await.error(409), "exists");
+        let refused = site.send(create(key)).await;
+        assert_eq!(refused.error(409), "exists");
+        let message = "the name `ci` was that of a session that was removed, and names are not \
+                       given again; choose another";
+        assert_eq!(refused.json()["error"]["message"], message);
     }
     let alive = Request::get("/sessions/ci/alive").header("X-Session-API-Key", session_key);
     assert_eq!(site.send(alive).await.status, 403);

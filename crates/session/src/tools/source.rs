@@ -33,7 +33,7 @@ impl Conductor {
         let Some(source) = self.common.tool_source.get() else {
             return;
         };
-        let open = || source.open(&self.facts.owner, Arc::new(SessionPlace::of(self)));
+        let open = || source.open(&self.facts.owner, Arc::new(SessionPlace::of(self, None)));
         let supply = self.tools.supply.get_or_init(open);
         let _only = self.tools.looking.lock().await;
         for tool in supply.look().await {

@@ -15,7 +15,7 @@ use zareba_runtime_native::{
 };
 use zareba_session::{
     ActionRequest, AllowAll, Home, IdempotencyKey, Idle, NewSession, Owner, Record, Recovery,
-    Session, SessionId, Sessions, SessionsOptions, event_json,
+    Requester, RequesterScope, Session, SessionId, Sessions, SessionsOptions, Surface, event_json,
 };
 use zareba_testkit::traces;
 
@@ -197,6 +197,16 @@ pub(crate) fn owner() -> Owner {
     Owner("somebody".to_owned())
 }
 
+/// A client with a key.
+pub(crate) fn client() -> Requester {
+    Requester {
+        owner: owner(),
+        key: Some("k1".to_owned()),
+        scope: Some(RequesterScope::Session),
+        surface: Surface::Api,
+    }
+}
+
 pub(crate) fn on(runtime: &str) -> NewSession {
     NewSession {
         runtime: Some(runtime.to_owned()),
@@ -216,6 +226,7 @@ pub(crate) fn request(action: impl Into<ActionEvent>) -> ActionRequest {
     ActionRequest {
         action: action.into(),
         key: None,
+        requester: None,
     }
 }
 
@@ -223,6 +234,7 @@ pub(crate) fn keyed(key: &str, action: impl Into<ActionEvent>) -> ActionRequest 
     ActionRequest {
         action: action.into(),
         key: Some(IdempotencyKey::new(key).unwrap()),
+        requester: None,
     }
 }
 

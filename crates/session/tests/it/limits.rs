@@ -8,7 +8,7 @@ use zareba_session::{
     Idle, NewSession, Owner, SessionError, SessionLimits, SessionState, Sessions, SessionsOptions,
 };
 
-use crate::fixture::{Place, on, output, owner, records, request, run};
+use crate::fixture::{Place, client, on, output, owner, records, request, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_never_waits_for_those_who_wait_for_it() {
@@ -26,7 +26,7 @@ async fn closing_never_waits_for_those_who_wait_for_it() {
                         if user % 2 == 0 {
                             let _ = session.run(request(run("true"))).await;
                         } else {
-                            let _ = session.sandbox().await;
+                            let _ = session.access(client()).await;
                             tokio::task::yield_now().await;
                         }
                     }
@@ -70,7 +70,7 @@ async fn sn_4_a_name_that_was_removed_is_never_given_away_again() {
     }
     for owner in [owner(), Owner("other".to_owned())] {
         let again = sessions.create(named(), owner).await.unwrap_err();
-        assert!(matches!(again, SessionError::Exists { .. }), "{again}");
+        assert!(matches!(again, SessionError::NameRemoved { .. }), "{again}");
     }
     assert!(sessions.get(&id).await.is_err());
     assert!(sessions.remove(&id).await.is_err());

@@ -10,6 +10,7 @@
 mod actions;
 mod away;
 mod backend;
+mod deeds;
 mod fixture;
 mod guard;
 mod life;

@@ -15,7 +15,7 @@ use zareba_eventlog::{Document, DocumentName, Durability, EntryKind, EventLog, E
 use zareba_protocol::ErrorClass;
 use zareba_session::{NewSession, SessionError, SessionId, Sessions};
 
-use crate::fixture::{Place, on, output, owner, request, run};
+use crate::fixture::{Place, client, on, output, owner, request, run};
 
 /// A server is taken for gone after 20 s, which is looked at every 5 s.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -198,7 +198,7 @@ async fn a_second_server_leaves_the_sessions_of_the_first_alone() {
     let held = [
         there.run(request(run("true"))).await.map(drop),
         there.pause().await,
-        there.sandbox().await.map(drop),
+        there.access(client()).await.map(drop),
         there.close().await,
         second.remove(&id).await,
     ];

@@ -6,7 +6,7 @@ use zareba_eventlog::EntryKind;
 use zareba_session::{HIDDEN, NewSession, Secret, SessionError, event_json};
 
 use crate::{
-    fixture::{Place, keyed, observe, on, output, owner, records, request, run, text},
+    fixture::{Place, client, keyed, observe, on, output, owner, records, request, run, text},
     recovery::{in_another_life, only},
 };
 
@@ -114,7 +114,7 @@ async fn a_server_that_does_not_know_the_secrets_only_reads_and_closes_el_9() {
     let session = only(&sessions).await;
     let refused = [
         session.run(request(run("echo $TOKEN"))).await.map(drop),
-        session.sandbox().await.map(drop),
+        session.access(client()).await.map(drop),
         session.pause().await,
     ];
     for refused in refused {

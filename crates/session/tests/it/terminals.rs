@@ -9,7 +9,7 @@ use zareba_session::{
 };
 use zareba_wire::program::{ProgramExit, ProgramLine, TerminalSize};
 
-use crate::fixture::Place;
+use crate::fixture::{Place, client};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,9 +33,9 @@ async fn open(
     name: Option<&str>,
     command: Option<&str>,
 ) -> Result<Arc<Terminal>, TerminalError> {
-    let sandbox = session.sandbox().await.unwrap();
+    let sandbox = session.access(client()).await.unwrap();
     let new = on_terminal(name, command);
-    session.terminals().open(&*sandbox, new).await
+    session.terminals().open(&sandbox, new).await
 }
 
 /// Output up to and with a text.

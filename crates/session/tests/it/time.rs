@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use zareba_runtime::Sandbox as _;
 use zareba_session::{Idle, NewSession, Session, SessionLimits, SessionState};
 
 use crate::fixture::{
-    Place, assert_all_answered, on, output, owner, records, request, run, statuses,
+    Place, assert_all_answered, client, on, output, owner, records, request, run, statuses,
 };
 
 fn limited(runtime: &str, limits: SessionLimits) -> NewSession {
@@ -44,7 +45,7 @@ async fn an_idle_session_is_paused_and_wakes_for_the_next_action_sn_3() {
         assert_eq!(session.info().state, SessionState::Ready);
     }
     becomes(&session, SessionState::Paused).await;
-    let sandbox = session.sandbox().await.unwrap();
+    let sandbox = session.access(client()).await.unwrap();
     assert!(sandbox.list_files(None).await.is_ok());
     let told = statuses(&session).await;
     let (stopped, ready) = ("STATUS$STOPPED".to_owned(), "STATUS$READY".to_owned());

@@ -3,6 +3,8 @@
 //! A client that does not read stops the program's output, and a program that does not read
 //! stops the client's input; neither costs more than a few pieces of memory.
 
+use std::{fmt, sync::Arc};
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -45,6 +47,19 @@ pub enum ProgramControl {
     Signal(ProgramSignal),
 }
 
+/// Sees what passes between a program and the holder of its connection. It is called in the middle
+/// of carrying streams, so that it must neither block nor wait.
+pub trait ProgramObserver: fmt::Debug + Send + Sync {
+    /// The program is given this to read.
+    fn input(&self, piece: &StdinPiece);
+
+    /// The holder of the connection takes this from the program.
+    fn event(&self, event: &ProgramEvent);
+
+    /// The holder takes no more events, which ends the program if it still runs.
+    fn closed(&self);
+}
+
 /// There is nobody to take it: the program has ended, or the connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the program is gone")]
@@ -66,12 +81,21 @@ pub struct ProgramConnection {
 pub struct ProgramInput {
     stdin: mpsc::Sender<StdinPiece>,
     control: mpsc::Sender<ProgramControl>,
+    observer: Option<Arc<dyn ProgramObserver>>,
+}
+
+/// Room for one piece of input.
+#[derive(Debug)]
+pub(crate) struct InputRoom<'a> {
+    permit: mpsc::Permit<'a, StdinPiece>,
+    observer: Option<&'a dyn ProgramObserver>,
 }
 
 /// What comes from a program. Dropping it ends the program.
 #[derive(Debug)]
 pub struct ProgramEvents {
     receiver: mpsc::Receiver<ProgramEvent>,
+    observer: Option<Arc<dyn ProgramObserver>>,
 }
 
 /// The other side: who runs the program, or carries it to where it runs.
@@ -93,8 +117,15 @@ impl ProgramConnection {
         let (control, control_receiver) = mpsc::channel(CONTROLS_MAX);
         let (events, receiver) = mpsc::channel(PIECES_MAX);
         let connection = Self {
-            input: ProgramInput { stdin, control },
-            events: ProgramEvents { receiver },
+            input: ProgramInput {
+                stdin,
+                control,
+                observer: None,
+            },
+            events: ProgramEvents {
+                receiver,
+                observer: None,
+            },
         };
         let side = ProgramSide {
             stdin: stdin_receiver,
@@ -102,6 +133,15 @@ impl ProgramConnection {
             events,
         };
         (connection, side)
+    }
+
+    /// The same connection with an observer of all that passes from now on. It replaces one that
+    /// was set before.
+    #[must_use]
+    pub fn observed(mut self, observer: Arc<dyn ProgramObserver>) -> Self {
+        self.input.observer = Some(Arc::clone(&observer));
+        self.events.observer = Some(observer);
+        self
     }
 
     /// The way there, and what comes back.
@@ -118,8 +158,7 @@ impl ProgramInput {
     pub async fn write_stdin(&self, mut bytes: Bytes) -> Result<(), ProgramGone> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(FRAME_BYTES_MAX));
-            let sent = self.stdin.send(StdinPiece::Bytes(piece)).await;
-            sent.map_err(|_| ProgramGone)?;
+            self.room().await?.send(StdinPiece::Bytes(piece));
         }
         Ok(())
     }
@@ -129,8 +168,8 @@ impl ProgramInput {
     /// # Errors
     /// The program is gone.
     pub async fn close_stdin(&self) -> Result<(), ProgramGone> {
-        let sent = self.stdin.send(StdinPiece::End).await;
-        sent.map_err(|_| ProgramGone)
+        self.room().await?.send(StdinPiece::End);
+        Ok(())
     }
 
     /// Gives its terminal another size.
@@ -150,10 +189,12 @@ impl ProgramInput {
     }
 
     /// Waits for room for one piece of input, for those who must not wait with it in hand.
-    pub(crate) async fn room(
-        &self,
-    ) -> Result<mpsc::Permit<'_, StdinPiece>, mpsc::error::SendError<()>> {
-        self.stdin.reserve().await
+    pub(crate) async fn room(&self) -> Result<InputRoom<'_>, ProgramGone> {
+        let permit = self.stdin.reserve().await.map_err(|_| ProgramGone)?;
+        Ok(InputRoom {
+            permit,
+            observer: self.observer.as_deref(),
+        })
     }
 
     pub(crate) async fn control(&self, control: ProgramControl) -> Result<(), ProgramGone> {
@@ -162,9 +203,30 @@ impl ProgramInput {
     }
 }
 
+impl InputRoom<'_> {
+    pub(crate) fn send(self, piece: StdinPiece) {
+        if let Some(observer) = self.observer {
+            observer.input(&piece);
+        }
+        self.permit.send(piece);
+    }
+}
+
 impl ProgramEvents {
     /// What comes next; `None` after the end. May be dropped and called again.
     pub async fn next(&mut self) -> Option<ProgramEvent> {
-        self.receiver.recv().await
+        let event = self.receiver.recv().await;
+        if let (Some(observer), Some(event)) = (&self.observer, &event) {
+            observer.event(event);
+        }
+        event
+    }
+}
+
+impl Drop for ProgramEvents {
+    fn drop(&mut self) {
+        if let Some(observer) = &self.observer {
+            observer.closed();
+        }
     }
 }

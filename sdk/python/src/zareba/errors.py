@@ -166,6 +166,7 @@ CLASS_OF_CODE: Dict[str, Type[ZarebaError]] = {
     "forbidden": PermissionDeniedError,
     "path_outside_root": PermissionDeniedError,
     "permission_denied": PermissionDeniedError,
+    "guard_denied": PermissionDeniedError,
     "read_only_file_system": PermissionDeniedError,
     "not_found": NotFoundError,
     "program_not_found": NotFoundError,

@@ -1,0 +1,386 @@
+//! What is done to a sandbox, by which client: the words that a guard judges and the log keeps.
+
+use serde_json::{Map, Value, json};
+use zareba_protocol::ActionEvent;
+use zareba_wire::program::{ProgramLine, ProgramRequest};
+
+use crate::Owner;
+
+/// One thing that is done to a sandbox or in it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Deed {
+    /// An action that does not go the path of a session's actions, which judges and records them.
+    Action(Box<ActionEvent>),
+    /// A program with streams of its own.
+    Program {
+        /// What it is for.
+        purpose: ProgramPurpose,
+        /// What is started.
+        request: Box<ProgramRequest>,
+    },
+    /// A terminal that runs is looked at, and perhaps typed into.
+    AttachTerminal {
+        /// Its name.
+        name: String,
+        /// Whether the client may type into it.
+        may_type: bool,
+    },
+    /// The bytes of a file are read.
+    Read {
+        /// Which file.
+        path: String,
+    },
+    /// What is at a path is looked up.
+    Stat {
+        /// Which path.
+        path: String,
+    },
+    /// A directory is listed.
+    List {
+        /// Which directory.
+        path: String,
+    },
+    /// Changes in a directory are followed.
+    Watch {
+        /// Which directory.
+        path: String,
+    },
+    /// A file or directory leaves as an archive.
+    Download {
+        /// What is packed.
+        path: String,
+    },
+    /// A file or directory is copied to the machine that the sandbox runs on.
+    CopyFrom {
+        /// The path inside.
+        path: String,
+    },
+    /// A file gets new content.
+    Write {
+        /// Which file.
+        path: String,
+    },
+    /// A file is stored, or an archive is unpacked.
+    Upload {
+        /// The directory.
+        path: String,
+        /// The name that it was sent under.
+        file_name: String,
+    },
+    /// A file or directory of the machine that the sandbox runs on is copied into it.
+    CopyTo {
+        /// The directory inside.
+        path: String,
+    },
+    /// A directory is made.
+    MakeDirectory {
+        /// Which directory.
+        path: String,
+    },
+    /// Something gets another name.
+    Rename {
+        /// The old name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// A file, link or directory is removed.
+    Remove {
+        /// Which path.
+        path: String,
+        /// A directory goes with all that is in it.
+        is_recursive: bool,
+    },
+    /// Variables of its shells are set.
+    SetVariables {
+        /// Their names; values are never told.
+        names: Vec<String>,
+    },
+    /// A connection to a port inside.
+    Port {
+        /// Which port.
+        port: u16,
+    },
+    /// The ports that programs inside listen on are looked up.
+    ListPorts,
+    /// The sandbox as a whole changes.
+    Manage(SandboxChange),
+}
+
+/// What a program is started for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ProgramPurpose {
+    /// A client wants its streams.
+    #[default]
+    Streams,
+    /// People look at it and type into it.
+    Terminal {
+        /// The name of the terminal.
+        name: String,
+    },
+    /// It hosts tools that agents call.
+    ToolHost,
+    /// It prints which ports programs listen on; the server starts it.
+    PortTable,
+}
+
+/// How a sandbox changes as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxChange {
+    /// Its processes are frozen.
+    Pause,
+    /// They go on.
+    Resume,
+    /// Its files are sealed.
+    Checkpoint,
+    /// Its files go back to a sealed state.
+    Rollback,
+    /// A second sandbox with the same files is made.
+    Fork,
+    /// It ends.
+    Close,
+}
+
+/// How the log keeps a deed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recording {
+    /// Before it begins, durably, and again when it has ended.
+    Around,
+    /// Afterwards; equal ones of a short while are counted in one record.
+    Counted,
+}
+
+/// The client that asks for a deed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requester {
+    /// Who it acts for.
+    pub owner: Owner,
+    /// The name of its key; `None` where no key is needed.
+    pub key: Option<String>,
+    /// What the key allows.
+    pub scope: Option<RequesterScope>,
+    /// The API that it uses.
+    pub surface: Surface,
+}
+
+/// What a client's key allows; each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequesterScope {
+    /// To look.
+    Read,
+    /// To use sessions of its owner.
+    Session,
+    /// To use sessions of everyone.
+    Admin,
+}
+
+/// An API through which deeds are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// The server's own.
+    Api,
+    /// OpenHands' action execution server.
+    OpenHands,
+    /// CAMEL's tool server.
+    Camel,
+    /// The Model Context Protocol.
+    Mcp,
+    /// A shared port, of which a visitor knows the address.
+    Preview,
+    /// A command of this program, without a server.
+    Cli,
+    /// The session itself, for its tools.
+    Session,
+}
+
+impl Deed {
+    /// The word for its kind.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Action(_) => "action",
+            Self::Program { purpose, .. } => match purpose {
+                ProgramPurpose::Streams => "program",
+                ProgramPurpose::Terminal { .. } => "terminal",
+                ProgramPurpose::ToolHost => "tool_host",
+                ProgramPurpose::PortTable => "list_ports",
+            },
+            Self::AttachTerminal { .. } => "attach_terminal",
+            Self::Read { .. } => "read",
+            Self::Stat { .. } => "stat",
+            Self::List { .. } => "list",
+            Self::Watch { .. } => "watch",
+            Self::Download { .. } => "download",
+            Self::CopyFrom { .. } => "copy_from",
+            Self::Write { .. } => "write",
+            Self::Upload { .. } => "upload",
+            Self::CopyTo { .. } => "copy_to",
+            Self::MakeDirectory { .. } => "make_directory",
+            Self::Rename { .. } => "rename",
+            Self::Remove { .. } => "remove",
+            Self::SetVariables { .. } => "set_variables",
+            Self::Port { .. } => "port",
+            Self::ListPorts => "list_ports",
+            Self::Manage(change) => change.as_str(),
+        }
+    }
+
+    /// What looks and changes nothing is counted, and so are connections to ports, of which a
+    /// browser opens many.
+    pub(crate) const fn recording(&self) -> Recording {
+        match self {
+            Self::AttachTerminal { .. }
+            | Self::Read { .. }
+            | Self::Stat { .. }
+            | Self::List { .. }
+            | Self::Watch { .. }
+            | Self::Download { .. }
+            | Self::CopyFrom { .. }
+            | Self::Port { .. }
+            | Self::ListPorts
+            | Self::Program {
+                purpose: ProgramPurpose::PortTable,
+                ..
+            } => Recording::Counted,
+            _ => Recording::Around,
+        }
+    }
+
+    /// It as the log keeps it: names of variables and never their values.
+    pub fn to_value(&self) -> Value {
+        let mut value = self.details();
+        if let Value::Object(details) = &mut value {
+            let mut whole = Map::new();
+            whole.insert("kind".to_owned(), self.kind().into());
+            whole.append(details);
+            return Value::Object(whole);
+        }
+        json!({ "kind": self.kind() })
+    }
+
+    fn details(&self) -> Value {
+        match self {
+            Self::Action(action) => json!({ "action": action.to_value() }),
+            Self::Program {
+                purpose: ProgramPurpose::PortTable,
+                ..
+            }
+            | Self::ListPorts
+            | Self::Manage(_) => json!({}),
+            Self::Program { purpose, request } => program(purpose, request),
+            Self::AttachTerminal { name, may_type } => {
+                json!({ "name": name, "may_type": may_type })
+            }
+            Self::Read { path }
+            | Self::Stat { path }
+            | Self::List { path }
+            | Self::Watch { path }
+            | Self::Download { path }
+            | Self::CopyFrom { path }
+            | Self::CopyTo { path }
+            | Self::Write { path }
+            | Self::MakeDirectory { path } => json!({ "path": path }),
+            Self::Upload { path, file_name } => json!({ "path": path, "file_name": file_name }),
+            Self::Rename { from, to } => json!({ "path": from, "to": to }),
+            Self::Remove { path, is_recursive } => {
+                json!({ "path": path, "recursive": is_recursive })
+            }
+            Self::SetVariables { names } => json!({ "names": names }),
+            Self::Port { port } => json!({ "port": port }),
+        }
+    }
+}
+
+fn program(purpose: &ProgramPurpose, request: &ProgramRequest) -> Value {
+    let mut details = Map::new();
+    if let ProgramPurpose::Terminal { name } = purpose {
+        details.insert("name".to_owned(), name.as_str().into());
+    }
+    match &request.program {
+        ProgramLine::Argv(words) => details.insert("argv".to_owned(), words.as_slice().into()),
+        ProgramLine::Shell(line) => details.insert("command".to_owned(), line.as_str().into()),
+    };
+    if let Some(directory) = &request.directory {
+        details.insert("cwd".to_owned(), directory.as_str().into());
+    }
+    if !request.environment.is_empty() {
+        let names = request.environment.iter().map(|(name, _)| name.as_str());
+        details.insert("env".to_owned(), names.collect::<Vec<_>>().into());
+    }
+    details.insert("tty".to_owned(), request.terminal.is_some().into());
+    Value::Object(details)
+}
+
+impl SandboxChange {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Checkpoint => "checkpoint",
+            Self::Rollback => "rollback",
+            Self::Fork => "fork",
+            Self::Close => "close",
+        }
+    }
+}
+
+impl Requester {
+    /// The person at this machine, who uses no server and no key.
+    pub fn cli() -> Self {
+        Self {
+            owner: Owner("local".to_owned()),
+            key: None,
+            scope: None,
+            surface: Surface::Cli,
+        }
+    }
+
+    /// The session itself, for an owner.
+    pub(crate) const fn session(owner: Owner) -> Self {
+        Self {
+            owner,
+            key: None,
+            scope: None,
+            surface: Surface::Session,
+        }
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        let mut value = Map::new();
+        value.insert("owner".to_owned(), self.owner.0.as_str().into());
+        if let Some(key) = &self.key {
+            value.insert("key".to_owned(), key.as_str().into());
+        }
+        if let Some(scope) = self.scope {
+            value.insert("scope".to_owned(), scope.as_str().into());
+        }
+        value.insert("surface".to_owned(), self.surface.as_str().into());
+        Value::Object(value)
+    }
+}
+
+impl RequesterScope {
+    /// The word for it, as keys have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Session => "session",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl Surface {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::OpenHands => "openhands",
+            Self::Camel => "camel",
+            Self::Mcp => "mcp",
+            Self::Preview => "preview",
+            Self::Cli => "cli",
+            Self::Session => "session",
+        }
+    }
+}

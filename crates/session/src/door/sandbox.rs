@@ -1,0 +1,223 @@
+//! [`Sandbox`] behind the door: every method of the trait, each with the deed that it is.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::Value;
+use tokio::net::TcpStream;
+use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
+use zareba_runtime::{CheckpointId, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId};
+use zareba_wire::{
+    BoxFuture,
+    program::{ProgramConnection, ProgramRequest},
+};
+
+use super::{AdmittedSandbox, transcript};
+use crate::{
+    Deed,
+    deed::{Recording, SandboxChange},
+};
+
+impl AdmittedSandbox {
+    /// Does a deed that sends nothing along.
+    pub(super) async fn perform<'a, T>(
+        &'a self,
+        deed: Deed,
+        work: impl FnOnce() -> BoxFuture<'a, Result<T, RuntimeError>> + Send,
+    ) -> Result<T, RuntimeError> {
+        let id = self.sandbox.id();
+        self.door.perform(deed, id, work, |_| {}).await
+    }
+
+    async fn start(&self, request: ProgramRequest) -> Result<ProgramConnection, RuntimeError> {
+        let is_terminal = request.terminal.is_some();
+        let deed = Deed::Program {
+            purpose: self.purpose.clone(),
+            request: Box::new(request.clone()),
+        };
+        if deed.recording() == Recording::Counted {
+            return self
+                .perform(deed, || self.sandbox.start_program(request))
+                .await;
+        }
+        self.door.judge(&deed, Some(self.sandbox.id())).await?;
+        let under_way = self.door.begin(&deed).await?;
+        match self.sandbox.start_program(request).await {
+            Ok(program) => Ok(transcript::record(program, under_way, is_terminal)),
+            Err(error) => {
+                under_way.end(super::outcome(Err(&error))).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Sandbox for AdmittedSandbox {
+    fn id(&self) -> &SandboxId {
+        self.sandbox.id()
+    }
+
+    fn runtime(&self) -> &'static str {
+        self.sandbox.runtime()
+    }
+
+    fn status(&self) -> RuntimeStatus {
+        self.sandbox.status()
+    }
+
+    fn workspace(&self) -> &Path {
+        self.sandbox.workspace()
+    }
+
+    fn run_action(
+        &self,
+        action: ActionEvent,
+    ) -> BoxFuture<'_, Result<ObservationEvent, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::Action(Box::new(action.clone()));
+            self.perform(deed, || self.sandbox.run_action(action)).await
+        })
+    }
+
+    fn start_program(
+        &self,
+        request: ProgramRequest,
+    ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
+        Box::pin(self.start(request))
+    }
+
+    fn copy_to<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let path = to.to_string_lossy().into_owned();
+            let deed = Deed::CopyTo { path };
+            self.perform(deed, || self.sandbox.copy_to(from, to)).await
+        })
+    }
+
+    fn copy_from<'a>(
+        &'a self,
+        from: &'a Path,
+        to: &'a Path,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let path = from.to_string_lossy().into_owned();
+            let deed = Deed::CopyFrom { path };
+            self.perform(deed, || self.sandbox.copy_from(from, to))
+                .await
+        })
+    }
+
+    fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::List {
+                path: path.clone().unwrap_or_else(|| ".".to_owned()),
+            };
+            self.perform(deed, || self.sandbox.list_files(path)).await
+        })
+    }
+
+    fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
+        self.sandbox.files()?;
+        Ok(self)
+    }
+
+    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let names = variables.iter().map(|(name, _)| name.clone());
+            let deed = Deed::SetVariables {
+                names: names.collect(),
+            };
+            self.perform(deed, || self.sandbox.add_env(variables)).await
+        })
+    }
+
+    fn ports(&self) -> Vec<Forwarded> {
+        self.sandbox.ports()
+    }
+
+    fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::Port { port };
+            self.perform(deed, || self.sandbox.connect_port(port)).await
+        })
+    }
+
+    /// It is seen from outside: nothing is done to the sandbox.
+    fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
+        self.sandbox.inspect()
+    }
+
+    fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let deed = Deed::Manage(SandboxChange::Pause);
+        Box::pin(self.perform(deed, || self.sandbox.pause()))
+    }
+
+    fn resume(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let deed = Deed::Manage(SandboxChange::Resume);
+        Box::pin(self.perform(deed, || self.sandbox.resume()))
+    }
+
+    fn checkpoint(&self) -> BoxFuture<'_, Result<CheckpointId, RuntimeError>> {
+        let deed = Deed::Manage(SandboxChange::Checkpoint);
+        Box::pin(self.perform(deed, || self.sandbox.checkpoint()))
+    }
+
+    fn rollback(&self, checkpoint: &CheckpointId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let checkpoint = checkpoint.clone();
+        Box::pin(async move {
+            let deed = Deed::Manage(SandboxChange::Rollback);
+            let sandbox = Arc::clone(&self.sandbox);
+            let work = || -> BoxFuture<'_, _> {
+                Box::pin(async move { sandbox.rollback(&checkpoint).await })
+            };
+            self.perform(deed, work).await
+        })
+    }
+
+    fn fork(&self) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::Manage(SandboxChange::Fork);
+            let fork = self.perform(deed, || self.sandbox.fork()).await?;
+            Ok(Arc::new(self.door.clone().open(fork)) as Arc<dyn Sandbox>)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let deed = Deed::Manage(SandboxChange::Close);
+        Box::pin(self.perform(deed, || self.sandbox.close()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// The names of methods between two lines of a source.
+    fn methods(source: &str, start: &str) -> BTreeSet<String> {
+        let (_, behind) = source.split_once(start).unwrap();
+        let (body, _) = behind.split_once("\n}").unwrap();
+        let lines = body.lines().filter_map(|line| line.strip_prefix("    fn "));
+        let name = |line: &str| line.split(['(', '<']).next().unwrap_or_default().to_owned();
+        lines.map(name).collect()
+    }
+
+    #[test]
+    fn every_method_of_a_sandbox_and_of_its_files_has_its_deed_here() {
+        let sandbox = include_str!("../../../runtime/src/sandbox.rs");
+        let asked = methods(sandbox, "pub trait Sandbox:");
+        assert!(asked.contains("run_action"));
+        let here = include_str!("sandbox.rs");
+        assert_eq!(methods(here, "impl Sandbox for AdmittedSandbox"), asked);
+        let files = include_str!("../../../runtime/src/files.rs");
+        let asked = methods(files, "pub trait SandboxFiles:");
+        assert!(asked.contains("write"));
+        let here = include_str!("files.rs");
+        assert_eq!(
+            methods(here, "impl SandboxFiles for AdmittedSandbox"),
+            asked
+        );
+    }
+}
