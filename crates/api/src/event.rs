@@ -81,6 +81,41 @@ pub struct AnswerQuery {
     pub wait: Option<Seconds>,
 }
 
+/// Parameters of reading the output of an action.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputQuery {
+    /// How many bytes of text the client has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// How long to wait for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Seconds>,
+    /// A ticket instead of a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// Parameters of stopping an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopQuery {
+    /// By what means; an interruption when left out.
+    #[serde(default)]
+    pub means: StopMeans,
+}
+
+/// How a command is brought to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopMeans {
+    /// Ctrl-C at its terminal; a program may take no notice.
+    #[default]
+    Interrupt,
+    /// Its shell is killed with everything in it; a shell with a name starts anew.
+    Kill,
+}
+
 /// Parameters of reading what is too large for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

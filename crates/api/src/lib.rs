@@ -28,7 +28,8 @@ pub mod operations;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use event::{
-    ActionAccepted, AnswerQuery, BlobQuery, Event, EventKind, EventPage, EventsQuery, RunQuery,
+    ActionAccepted, AnswerQuery, BlobQuery, Event, EventKind, EventPage, EventsQuery, OutputQuery,
+    RunQuery, StopMeans, StopQuery,
 };
 pub use file::{
     ArchiveFormat, ArchiveQuery, ChangeKind, CreateDirectory, FileChange, FileDigest, FileEntry,

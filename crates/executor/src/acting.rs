@@ -8,6 +8,7 @@ use zareba_protocol::{Action, ActionEvent, Observation, ObservationEvent, ReadSo
 use crate::{
     editor::Editor,
     files::{Files, Reach},
+    outputs::{OpenOutput, Outputs},
     search,
     shell::Timeouts,
     shells::Shells,
@@ -25,6 +26,8 @@ pub(crate) struct Acting {
     pub(crate) timeout: Duration,
     /// Told of the end of every action.
     pub(crate) activity: Notify,
+    /// What commands write, for readers beside those who wait for them.
+    pub(crate) outputs: Outputs,
 }
 
 /// What works on files, apart from transfers. Used on threads that may block.
@@ -111,6 +114,9 @@ impl Acting {
             no_change: self.no_change_timeout,
             hard: event.hard_timeout().unwrap_or(self.timeout),
         };
+        // Only what has a name can be asked for by others.
+        let output = event.once.as_deref().map(|name| self.outputs.open(name));
+        let heard = output.as_ref().map(OpenOutput::output);
         let name = event.shell.clone().unwrap_or_default();
         let shell = if action.is_static {
             self.shells.once(action.cwd.as_deref().map(Path::new)).await
@@ -118,7 +124,7 @@ impl Acting {
             self.shells.get(&name).await
         };
         match shell {
-            Ok(shell) => shell.run(action, timeouts, enough).await,
+            Ok(shell) => shell.run(action, timeouts, enough, heard).await,
             Err(error) => Observation::error(format!("ERROR: {}", crate::shell::chain(&error))),
         }
     }

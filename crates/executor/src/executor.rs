@@ -21,6 +21,7 @@ use crate::{
     editor::{Editor, EditorSettings},
     files::{Files, Reach, Workspace, WorkspaceSettings},
     once::Once,
+    outputs::Outputs,
     programs::{ProgramSpec, Programs},
     raw::RawFiles,
     shell::{Identity, ShellSpec},
@@ -172,6 +173,7 @@ impl Executor {
             no_change_timeout: options.no_change_timeout,
             timeout: options.timeout,
             activity: Notify::new(),
+            outputs: Outputs::default(),
         };
         Ok(Self {
             acting: Arc::new(acting),

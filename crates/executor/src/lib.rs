@@ -13,6 +13,7 @@ mod files;
 mod lint;
 mod once;
 mod oom;
+mod outputs;
 mod owner;
 mod programs;
 mod raw;

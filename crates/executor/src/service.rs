@@ -9,6 +9,7 @@ use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::{
     ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
     files::FileService,
+    output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
 };
 
@@ -48,6 +49,14 @@ impl ActionService for Executor {
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
         Box::pin(async move { self.programs.start(&request) })
+    }
+
+    fn read_output(&self, request: OutputRequest) -> BoxFuture<'_, Option<OutputPiece>> {
+        Box::pin(async move { Some(self.acting.outputs.read(&request).await) })
+    }
+
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
+        Box::pin(std::future::ready(Some(self.acting.outputs.stop(&request))))
     }
 
     fn files(&self) -> Option<&dyn FileService> {

@@ -9,6 +9,7 @@ mod dialect;
 mod keys;
 mod observe;
 mod process;
+mod recording;
 mod report;
 mod spill;
 mod split;
@@ -31,11 +32,14 @@ use observe::Context;
 pub(crate) use observe::chain;
 pub use process::StartShellError;
 pub(crate) use process::{ShellSpec, search_path};
+pub(crate) use recording::Recording;
 use state::PATIENCE_MAX;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use turn::{Ask, Outcome, Patience, Request, Turn};
 use zareba_protocol::{Observation, RunCommand};
 use zareba_terminal::Size;
+
+use crate::outputs::ActionOutput;
 
 /// Turns that may wait for one shell.
 const QUEUE: usize = 64;
@@ -144,6 +148,7 @@ impl Shell {
         action: &RunCommand,
         timeouts: Timeouts,
         enough: &Notify,
+        heard: Option<&Arc<ActionOutput>>,
     ) -> Observation {
         let command = action.command.trim();
         let ask = ask(action, command);
@@ -172,16 +177,22 @@ impl Shell {
             silence: (!action.blocking).then_some(timeouts.no_change),
             total: Some(timeouts.hard.min(PATIENCE_MAX)),
         };
-        match self.take_turn(ask.clone(), patience, enough).await {
+        match self.take_turn(ask.clone(), patience, enough, heard).await {
             Some(turn) => context.observe(turn),
             None => context.failure("ERROR: The shell is gone."),
         }
     }
 
     /// Takes a turn, which is cut short when it is `enough`. `None` when the shell is gone.
-    async fn take_turn(&self, ask: Ask, patience: Patience, enough: &Notify) -> Option<Turn> {
+    async fn take_turn(
+        &self,
+        ask: Ask,
+        patience: Patience,
+        enough: &Notify,
+        heard: Option<&Arc<ActionOutput>>,
+    ) -> Option<Turn> {
         let since = Instant::now();
-        let mut answer = self.ask(ask, patience).await?;
+        let mut answer = self.ask(ask, patience, heard.cloned()).await?;
         tokio::select! {
             biased;
             turn = &mut answer => return turn.ok(),
@@ -196,7 +207,7 @@ impl Shell {
             silence: None,
             total: Some(Duration::ZERO),
         };
-        let mut turn = self.ask(Ask::Wait, at_once).await?.await.ok()?;
+        let mut turn = self.ask(Ask::Wait, at_once, None).await?.await.ok()?;
         if let Outcome::TimedOut(_) = turn.outcome {
             let lasted = since.elapsed().as_millis();
             let lasted = Duration::from_millis(lasted.try_into().unwrap_or(u64::MAX));
@@ -205,12 +216,18 @@ impl Shell {
         Some(turn)
     }
 
-    async fn ask(&self, ask: Ask, patience: Patience) -> Option<oneshot::Receiver<Turn>> {
+    async fn ask(
+        &self,
+        ask: Ask,
+        patience: Patience,
+        heard: Option<Arc<ActionOutput>>,
+    ) -> Option<oneshot::Receiver<Turn>> {
         let (reply, answer) = oneshot::channel();
         let request = Request::Turn {
             ask,
             patience,
             reply,
+            heard,
         };
         self.requests.send(request).await.ok()?;
         Some(answer)

@@ -17,6 +17,7 @@ use zareba_wire::{
     ActionService as _, ByteStream, Download, TransferError, Upload,
     client::{ClientError, ExecutorClient},
     files::FileError,
+    output::{OutputPiece, OutputRequest, OutputState, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
 };
 
@@ -110,6 +111,27 @@ impl Link {
                 Err(ClientError::Program(error)) => Err(error.into()),
                 result => Ok(result?),
             },
+        }
+    }
+
+    pub(crate) async fn read_output(&self, asked: OutputRequest) -> Result<OutputPiece, LinkError> {
+        match self {
+            Self::Call(executor) => {
+                let from = asked.from;
+                let read = upgrade(executor)?.read_output(asked).await;
+                Ok(read.unwrap_or_else(|| OutputPiece::empty(from, OutputState::Unknown)))
+            }
+            Self::Request(client) => Ok(client.read_output(&asked).await?),
+        }
+    }
+
+    pub(crate) async fn stop_action(&self, asked: StopRequest) -> Result<bool, LinkError> {
+        match self {
+            Self::Call(executor) => {
+                let stopped = upgrade(executor)?.stop_action(asked).await;
+                Ok(stopped.unwrap_or(false))
+            }
+            Self::Request(client) => Ok(client.stop_action(&asked).await?),
         }
     }
 

@@ -22,6 +22,7 @@ use zareba_runtime::{
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
+    output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
 };
 
@@ -256,6 +257,21 @@ impl Sandbox for NativeSandbox {
         let link = self.parts.link.clone();
         let start = async move { link.start_program(request).await };
         Box::pin(self.inside("start the program", start))
+    }
+
+    fn read_output(
+        &self,
+        request: OutputRequest,
+    ) -> BoxFuture<'_, Result<OutputPiece, RuntimeError>> {
+        let link = self.parts.link.clone();
+        let read = async move { link.read_output(request).await };
+        Box::pin(self.inside("read the output", read))
+    }
+
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Result<bool, RuntimeError>> {
+        let link = self.parts.link.clone();
+        let stop = async move { link.stop_action(request).await };
+        Box::pin(self.inside("stop the action", stop))
     }
 
     fn copy_to<'a>(

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
 use zareba_wire::{
     BoxFuture,
+    output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
 };
 
@@ -110,6 +111,23 @@ pub trait Sandbox: Send + Sync {
     ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
         let _ = request;
         unsupported(self.runtime(), "start a program with streams of its own")
+    }
+
+    /// Some of the output of an action that was given a name to run once under, as soon as there
+    /// is something new.
+    fn read_output(
+        &self,
+        request: OutputRequest,
+    ) -> BoxFuture<'_, Result<OutputPiece, RuntimeError>> {
+        let _ = request;
+        unsupported(self.runtime(), "show the output of a command while it runs")
+    }
+
+    /// Brings an action that was given a name to run once under to its end before its time, and
+    /// says whether it was under way. What comes of it is told to whoever runs it.
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Result<bool, RuntimeError>> {
+        let _ = request;
+        unsupported(self.runtime(), "stop an action")
     }
 
     /// Copies a file or a directory of this machine into a directory inside, which is made when

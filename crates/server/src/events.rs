@@ -16,7 +16,7 @@ use zareba_api::{BlobQuery, ErrorCode, EventPage, EventsQuery};
 use zareba_eventlog::Digest;
 
 pub(crate) use socket::socket;
-pub(crate) use stream::stream;
+pub(crate) use stream::{last_seen, stream};
 
 use crate::{
     app::App,

@@ -17,7 +17,8 @@ use serde::Serialize;
 use zareba_api::operations as table;
 
 use crate::{
-    app::App, error::ApiError, events, files, ports, programs, routes::RouteTable, terminals,
+    app::App, error::ApiError, events, files, outputs, ports, programs, routes::RouteTable,
+    terminals,
 };
 
 /// Every route of the table with its handler.
@@ -42,6 +43,8 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::sessions::INSPECT, sessions::inspect)
         .add(&table::actions::RUN, actions::run)
         .add(&table::actions::ANSWER, actions::answer)
+        .add(&table::actions::OUTPUT, outputs::stream)
+        .add(&table::actions::STOP, actions::stop)
         .add(&table::tools::ADD, tools::add)
         .add(&table::tools::LIST, tools::list)
         .add(&table::tools::CALL, tools::call)

@@ -37,6 +37,7 @@ mod convert;
 mod events;
 mod files;
 mod handlers;
+mod outputs;
 mod ports;
 mod programs;
 mod terminals;

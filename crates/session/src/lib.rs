@@ -29,6 +29,7 @@ mod lease;
 mod lifecycle;
 mod live;
 mod mask;
+mod output;
 mod path;
 mod pending;
 mod recall;
@@ -51,6 +52,7 @@ pub use home::{Home, HomeError};
 pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
+pub use output::ActionOutput;
 pub use session::{ActionRequest, Session};
 pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};
 pub use terminals::{

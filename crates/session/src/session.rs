@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::{
-    AdmittedSandbox, Asked, Door, Mask, Requester, SessionError, SessionInfo, SessionTools,
-    Terminals, asked::Asker, conductor::Conductor, lifecycle::Why, path::Origin,
+    ActionOutput, AdmittedSandbox, Asked, Door, Mask, Requester, SessionError, SessionInfo,
+    SessionTools, Terminals, asked::Asker, conductor::Conductor, lifecycle::Why, path::Origin,
 };
 use zareba_eventlog::{IdempotencyKey, Record, Subscription};
 use zareba_protocol::{ActionEvent, SessionId};
+use zareba_wire::output::StopMeans;
 
 /// An action and the caller's name for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +74,28 @@ impl Session {
     /// When there is no such action, or the log cannot be read.
     pub async fn answer(&self, action: u64) -> Result<Arc<Record>, SessionError> {
         self.conductor.answer(action).await
+    }
+
+    /// Reads what an action writes, while it runs and for a while afterwards.
+    ///
+    /// # Errors
+    /// When there is no such action, or the log cannot be read.
+    pub async fn output(&self, action: u64) -> Result<ActionOutput, SessionError> {
+        ActionOutput::of(Arc::clone(&self.conductor), action).await
+    }
+
+    /// Brings an action to its end before its time: its observation tells of that. One that has
+    /// ended stays as it is. Recorded as a note.
+    ///
+    /// # Errors
+    /// When there is no such action, or its runtime cannot do that.
+    pub async fn stop(
+        &self,
+        action: u64,
+        means: StopMeans,
+        requester: &Requester,
+    ) -> Result<(), SessionError> {
+        self.conductor.stop_action(action, means, requester).await
     }
 
     /// Its events, from a number on.

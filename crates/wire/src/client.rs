@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+mod output;
 mod pool;
 mod programs;
 mod transfer;
@@ -14,7 +15,7 @@ mod worked;
 use std::{path::Path, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -254,6 +255,16 @@ async fn read_whole(
     lease: Lease,
     bytes_max: usize,
 ) -> Result<Bytes, ClientError> {
+    let (_, document) = read_whole_response(response, lease, bytes_max).await?;
+    Ok(document)
+}
+
+/// The same with the head of the answer.
+async fn read_whole_response(
+    response: Response<Incoming>,
+    lease: Lease,
+    bytes_max: usize,
+) -> Result<(Parts, Bytes), ClientError> {
     let (head, body) = response.into_parts();
     let body = lease
         .wait_for(Limited::new(body, bytes_max).collect())
@@ -268,7 +279,7 @@ async fn read_whole(
     let document = body.to_bytes();
     lease.give_back();
     if head.status.is_success() {
-        Ok(document)
+        Ok((head, document))
     } else {
         Err(refused(head.status, &document))
     }

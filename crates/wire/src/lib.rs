@@ -15,6 +15,7 @@ mod service;
 
 pub mod client;
 pub mod files;
+pub mod output;
 pub mod program;
 pub mod server;
 pub mod serving;

@@ -15,6 +15,7 @@ mod handlers;
 pub(crate) mod lent;
 mod limits;
 pub(crate) mod listener;
+pub(crate) mod output;
 pub(crate) mod programs;
 mod resources;
 mod routes;

@@ -7,6 +7,7 @@ use futures_core::Stream;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 
 use crate::files::FileService;
+use crate::output::{OutputPiece, OutputRequest, StopRequest};
 use crate::program::{ProgramConnection, ProgramRequest, StartProgramError};
 use crate::tool_servers::ToolServers;
 
@@ -42,6 +43,20 @@ pub trait ActionService: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
         let _ = request;
         Box::pin(std::future::ready(Err(StartProgramError::unsupported())))
+    }
+
+    /// Some of the output of an action, as soon as there is something new; `None` when output is
+    /// not kept here.
+    fn read_output(&self, request: OutputRequest) -> BoxFuture<'_, Option<OutputPiece>> {
+        let _ = request;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Brings an action to its end before its time. The answer says whether it was under way, and
+    /// is `None` when that cannot be done here. What comes of the action is told to its caller.
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
+        let _ = request;
+        Box::pin(std::future::ready(None))
     }
 
     /// Files as bytes; `None` when there is no such thing here.

@@ -1,14 +1,14 @@
 //! Running actions.
 
 use crate::{
-    Access, ActionAccepted, Answer, Content, Deadline, ErrorCode, IDEMPOTENCY_KEY, Method,
-    Operation, Parameter, ParameterType, Payload, operation::of,
+    Access, ActionAccepted, Answer, Content, Deadline, ErrorCode, IDEMPOTENCY_KEY, LAST_EVENT_ID,
+    Method, Operation, Parameter, ParameterType, Payload, operation::of,
 };
 
 const GROUP: &str = "actions";
 
 /// Every operation of this group.
-pub const ALL: &[&Operation] = &[&RUN, &ANSWER];
+pub const ALL: &[&Operation] = &[&RUN, &ANSWER, &OUTPUT, &STOP];
 
 const ACCEPTED: Answer = Answer::with(
     202,
@@ -78,5 +78,70 @@ pub const ANSWER: Operation = Operation {
     )],
     body: None,
     errors: &[ErrorCode::NotFound],
+    ..RUN
+};
+
+/// Streams the output of an action.
+pub const OUTPUT: Operation = Operation {
+    id: "stream_output",
+    path: "/v1/sessions/{session}/actions/{action}/output",
+    access: Access::ReadOrTicket,
+    summary: "Read what an action writes, as it comes",
+    description: "Server-sent events. `output` has `text`: all texts joined are what a command \
+                  wrote to its terminal while the action lasted, to the letter. `end` follows \
+                  the last one; `whole` says whether nothing is missing but `skipped` bytes that \
+                  were too many to keep. `id` is how many bytes of text there were until then: a \
+                  stream that breaks off goes on there with `Last-Event-ID` or `from`. Silence is \
+                  filled with comments. Output is kept for a while after the action, and no \
+                  reader of it is recorded.",
+    parameters: &[
+        Parameter::query(
+            "from",
+            ParameterType::Count,
+            "How many bytes of text the client has; 0 when left out.",
+        ),
+        Parameter::query(
+            "wait",
+            ParameterType::Seconds,
+            "How long to wait for more; until the action ends when left out.",
+        ),
+        Parameter::query(
+            "ticket",
+            ParameterType::Text,
+            "A ticket instead of a key, for clients that cannot send headers.",
+        ),
+        Parameter::header(LAST_EVENT_ID, "The `id` of the last event seen.")
+            .matching("^[0-9]{1,19}$"),
+    ],
+    answers: &[Answer::with(
+        200,
+        "The output, until the action ends.",
+        Content::other("text/event-stream", Payload::Text),
+    )],
+    errors: &[ErrorCode::NotFound, ErrorCode::Unsupported],
+    ..ANSWER
+};
+
+/// Stops an action.
+pub const STOP: Operation = Operation {
+    id: "stop_action",
+    path: "/v1/sessions/{session}/actions/{action}/stop",
+    summary: "End an action before its time",
+    description: "Its observation tells what came of it, as of any other action. An action that \
+                  waits for its turn is not run; one that has ended stays as it is. A call of a \
+                  tool is ended by either means.",
+    parameters: &[Parameter::query(
+        "means",
+        ParameterType::OneOf(&["interrupt", "kill"]),
+        "`interrupt`, when left out, presses Ctrl-C at its terminal, of which a program may take \
+         no notice; `kill` kills its shell with everything in it.",
+    )],
+    body: None,
+    answers: &[Answer::empty(204, "It was asked to end, or has ended.")],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::Conflict,
+        ErrorCode::Unsupported,
+    ],
     ..RUN
 };

@@ -17,16 +17,18 @@ use tokio::{
     time::Instant,
 };
 use zareba_terminal::{Child, ExitReason, Limits, Screen};
+use zareba_wire::output::StopMeans;
 
 use super::{
-    keys::Key,
+    keys::{self, Key},
     process::{ShellProcess, ShellSpec, StartShellError},
     report::{Report, Subject},
     spill::Spill,
     start,
-    state::{Running, State, Waiter, asker_gone, may_type, sleep_until},
+    state::{Running, State, Waiter, may_type, sleep_until},
     turn::{Ask, Ended, Outcome, Patience, Previous, Request, ShellLost, Turn},
 };
+use crate::outputs::ActionOutput;
 
 /// What a shell's terminal remembers. OpenHands' own tests need between 10,001 and 11,360 lines.
 pub(super) const SCREEN_LIMITS: Limits = Limits {
@@ -49,6 +51,9 @@ const BACKLOG_MAX: usize = 64;
 
 /// A terminal in line mode drops what a line has beyond this.
 const LINE_MAX_BYTES: usize = 4094;
+
+/// The key that interrupts.
+const INTERRUPT: &str = "C-c";
 
 /// The task's state.
 pub(super) struct Actor {
@@ -85,6 +90,7 @@ enum Event {
     Readable,
     Writable,
     AskerGone,
+    Stop(StopMeans),
     Asked(Option<Request>),
 }
 
@@ -161,6 +167,7 @@ impl Actor {
                 }
                 Event::Writable => self.type_pending(),
                 Event::AskerGone => self.waiter = None,
+                Event::Stop(means) => self.stop(means),
                 Event::Asked(Some(Request::Resize(size))) => {
                     self.spec.size = size;
                     self.screen.resize(size);
@@ -173,8 +180,9 @@ impl Actor {
                     ask,
                     patience,
                     reply,
+                    heard,
                 })) => {
-                    self.take_turn(ask, patience, reply).await;
+                    self.take_turn(ask, patience, reply, heard).await;
                 }
                 Event::Asked(None) => return,
             }
@@ -224,14 +232,25 @@ impl Actor {
             reason = child.wait() => Event::ShellEnded(reason),
             _ = pty.readable() => Event::Readable,
             _ = pty.writable(), if types => Event::Writable,
-            () = asker_gone(&mut self.waiter) => Event::AskerGone,
+            end = end_of(&mut self.waiter) => end,
             request = self.requests.recv(), if listens => Event::Asked(request),
         }
     }
 
     // Turns.
 
-    async fn take_turn(&mut self, ask: Ask, patience: Patience, reply: oneshot::Sender<Turn>) {
+    async fn take_turn(
+        &mut self,
+        ask: Ask,
+        patience: Patience,
+        reply: oneshot::Sender<Turn>,
+        heard: Option<Arc<ActionOutput>>,
+    ) {
+        let stops = heard.as_ref().map(|output| output.stops());
+        if stops.as_ref().is_some_and(|stops| stops.borrow().is_some()) {
+            let _ = reply.send(Turn::bare(Outcome::Withdrawn));
+            return;
+        }
         if self.process.is_none()
             && let Err(error) = self.start_shell().await
         {
@@ -239,7 +258,10 @@ impl Actor {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), ask) {
-            (State::Idle, Ask::Run(command)) => self.submit(command, None),
+            (State::Idle, Ask::Run(command)) => {
+                self.submit(command, None);
+                self.begin_output(heard.as_deref(), 0);
+            }
             (State::Finished(_, ended), Ask::Run(command)) => {
                 let output = self.screen.unseen().text;
                 self.screen.clear();
@@ -250,6 +272,7 @@ impl Actor {
                         output,
                     }),
                 );
+                self.begin_output(heard.as_deref(), 0);
             }
             (
                 State::Idle,
@@ -272,6 +295,7 @@ impl Actor {
                 return;
             }
             (State::Running(running), ask) => {
+                self.begin_output(heard.as_deref(), running.seen);
                 self.state = State::Running(running);
                 if let Err(outcome) = self.type_in(ask) {
                     self.reply(reply, outcome);
@@ -279,6 +303,7 @@ impl Actor {
                 }
             }
             (State::Finished(running, ended), ask) => {
+                self.begin_output(heard.as_deref(), running.seen);
                 self.state = State::Running(running);
                 let before = !matches!(ask, Ask::Wait);
                 let outcome = if before {
@@ -296,7 +321,32 @@ impl Actor {
             patience,
             since: now,
             last_output: now,
+            heard,
+            stops,
         });
+    }
+
+    /// Brings the command to its end, which the one who waits is told of like any other.
+    fn stop(&mut self, means: StopMeans) {
+        match means {
+            StopMeans::Interrupt => {
+                if let Some(key) = keys::control_key(INTERRUPT) {
+                    // A key is never too long.
+                    let _ = self.type_in(Ask::Press(key));
+                }
+            }
+            StopMeans::Kill => {
+                if let Some(process) = &self.process {
+                    process.child.kill_session();
+                }
+            }
+        }
+    }
+
+    fn begin_output(&self, heard: Option<&ActionOutput>, from: u64) {
+        if let Some(output) = heard {
+            output.begin(self.spill.recording(), from);
+        }
     }
 
     fn submit(&mut self, command: String, previous: Option<Previous>) {
@@ -310,6 +360,7 @@ impl Actor {
             since: Instant::now(),
             untaken,
             observed: false,
+            seen: 0,
             previous,
         });
     }
@@ -387,17 +438,29 @@ impl Actor {
             Some(silence) if waiter.last_output.elapsed() >= silence => Outcome::Silent(silence),
             _ => Outcome::TimedOut(waiter.patience.total.unwrap_or_default()),
         };
+        self.reply_to(waiter, outcome);
+    }
+
+    /// Ends the turn of the one who waits, and what is heard of it.
+    fn reply_to(&mut self, waiter: Waiter, outcome: Outcome) {
+        if let Some(output) = &waiter.heard {
+            output.end();
+        }
         self.reply(waiter.reply, outcome);
     }
 
     /// Ends a turn with all that is new on the screen.
     fn reply(&mut self, reply: oneshot::Sender<Turn>, outcome: Outcome) {
         let over = matches!(outcome, Outcome::Ended(_) | Outcome::EndedBefore(_));
+        let written = self.spill.recording().written();
         let (continued, previous) = match &mut self.state {
-            State::Running(running) => (
-                std::mem::replace(&mut running.observed, true),
-                running.previous.take(),
-            ),
+            State::Running(running) => {
+                running.seen = written;
+                (
+                    std::mem::replace(&mut running.observed, true),
+                    running.previous.take(),
+                )
+            }
             State::Idle | State::Finished(..) => (false, None),
         };
         let output = self.screen.unseen();
@@ -483,7 +546,7 @@ impl Actor {
         self.input.clear();
         let waiter = self.waiter.take();
         if let Some(waiter) = waiter.filter(|waiter| !waiter.reply.is_closed()) {
-            self.reply(waiter.reply, Outcome::Ended(ended));
+            self.reply_to(waiter, Outcome::Ended(ended));
         } else if let State::Running(running) = std::mem::replace(&mut self.state, State::Idle) {
             self.state = State::Finished(running, ended);
         }
@@ -591,5 +654,17 @@ impl Actor {
             search_path: self.last_search_path.clone(),
             shell_lost: None,
         }
+    }
+}
+
+/// The one who waits went away, or is asked to end.
+async fn end_of(waiter: &mut Option<Waiter>) -> Event {
+    let Some(waiter) = waiter else {
+        return std::future::pending().await;
+    };
+    let (gone, stop) = waiter.ends();
+    tokio::select! {
+        () = gone => Event::AskerGone,
+        means = stop => Event::Stop(means),
     }
 }

@@ -40,6 +40,7 @@ impl Context<'_> {
             }
             Outcome::Passed => return self.run(texts::PASSED_ON.to_owned(), metadata, ""),
             Outcome::NoShell(error) => return self.failure(&chain(error)),
+            Outcome::Withdrawn => return self.failure(texts::WITHDRAWN),
             Outcome::LineTooLong { limit } => {
                 return self.failure(&format!(
                     "ERROR: The input was NOT sent: it has a line of more than {limit} bytes, and the \

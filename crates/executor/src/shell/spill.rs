@@ -3,18 +3,14 @@
 use std::{
     collections::VecDeque,
     fs::{DirBuilder, File},
-    io::{self, Write as _},
+    io,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use super::recording::{FILE_MAX_BYTES, Recording};
 use crate::owner::Owner;
-
-/// Below this nothing is ever cut, so nothing needs a file.
-const KEPT_IN_MEMORY_BYTES: usize = 30_000;
-
-/// What one file may take.
-const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Files kept per shell; older ones are removed.
 const FILES_KEPT: usize = 4;
@@ -25,9 +21,9 @@ pub(super) struct Spill {
     directory: PathBuf,
     prefix: String,
     owner: Owner,
-    written: u64,
-    memory: Vec<u8>,
-    file: Option<(File, PathBuf)>,
+    recording: Arc<Recording>,
+    /// Where the recording's file is, when it has one.
+    path: Option<PathBuf>,
     kept: VecDeque<PathBuf>,
     number: u64,
 }
@@ -49,20 +45,22 @@ impl Spill {
             directory: directory.to_owned(),
             prefix: prefix.to_owned(),
             owner,
-            written: 0,
-            memory: Vec::new(),
-            file: None,
+            recording: Arc::default(),
+            path: None,
             kept: VecDeque::new(),
             number: 0,
         }
     }
 
+    /// The recording of the present command.
+    pub(super) fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
     /// Forgets the previous command; its file stays for a while.
     pub(super) fn start(&mut self) {
-        self.written = 0;
-        self.memory.clear();
-        self.memory.shrink_to(KEPT_IN_MEMORY_BYTES);
-        if let Some((_, path)) = self.file.take() {
+        self.recording = Arc::default();
+        if let Some(path) = self.path.take() {
             self.kept.push_back(path);
         }
         while self.kept.len() >= FILES_KEPT {
@@ -74,34 +72,33 @@ impl Spill {
 
     /// Takes in what programs wrote.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let before = self.written;
-        self.written += bytes.len() as u64;
-        if self.file.is_none() {
-            if self.memory.len() + bytes.len() <= KEPT_IN_MEMORY_BYTES {
-                self.memory.extend_from_slice(bytes);
-                return;
-            }
-            if before == self.memory.len() as u64 {
-                self.move_to_file();
+        if self.recording.needs_file(bytes.len())
+            && let Some((file, path)) = self.make_file()
+        {
+            if self.recording.move_to(file) {
+                self.path = Some(path);
+            } else {
+                let _ = std::fs::remove_file(path);
             }
         }
-        let room = FILE_MAX_BYTES.saturating_sub(before);
-        let now = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        if let Some((file, path)) = &mut self.file
-            && file.write_all(&bytes[..now]).is_err()
+        if !self.recording.push(bytes)
+            && let Some(path) = self.path.take()
         {
             // A full disk costs the copy, never the command.
             let _ = std::fs::remove_file(path);
-            self.file = None;
         }
     }
 
-    fn move_to_file(&mut self) {
+    fn make_file(&mut self) -> Option<(File, PathBuf)> {
         self.number += 1;
         let path = self
             .directory
             .join(format!("{}-{}.log", self.prefix, self.number));
-        let create = || File::options().write(true).create_new(true).open(&path);
+        let create = || {
+            let mut options = File::options();
+            // Read again by those who follow the command.
+            options.read(true).write(true).create_new(true).open(&path)
+        };
         let file = match create() {
             // Most shells never need it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -111,32 +108,32 @@ impl Spill {
             }
             created => created,
         };
-        let Ok(mut file) = file else { return };
-        if self.owner.give(&file).is_ok() && file.write_all(&self.memory).is_ok() {
-            self.file = Some((file, path));
-        } else {
+        let file = file.ok()?;
+        if self.owner.give(&file).is_err() {
             let _ = std::fs::remove_file(path);
+            return None;
         }
+        Some((file, path))
     }
 
     /// What there is of the command's output so far.
     pub(super) fn full_output(&self) -> FullOutput {
-        let stored = if self.file.is_some() {
-            self.written.min(FILE_MAX_BYTES)
-        } else {
-            0
+        let written = self.recording.written();
+        let stored = match self.path {
+            Some(_) => written.min(FILE_MAX_BYTES),
+            None => 0,
         };
         FullOutput {
-            bytes: self.written,
-            file: self.file.as_ref().map(|(_, path)| path.clone()),
-            dropped: self.written - stored,
+            bytes: written,
+            file: self.path.clone(),
+            dropped: written - stored,
         }
     }
 }
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        let current = self.file.take().map(|(_, path)| path);
+        let current = self.path.take();
         for path in self.kept.drain(..).chain(current) {
             let _ = std::fs::remove_file(path);
         }
@@ -145,7 +142,7 @@ impl Drop for Spill {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::recording::KEPT_IN_MEMORY_BYTES, *};
 
     #[test]
     fn little_output_makes_no_file() {

@@ -1,13 +1,18 @@
 //! What a shell is doing, and who waits for it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
+use zareba_wire::output::StopMeans;
 
 use super::{
     process::ShellProcess,
     turn::{Ended, Patience, Previous, Turn},
 };
+use crate::outputs::ActionOutput;
 
 /// A shell takes a command within microseconds, when all is well.
 const TAKEN_WITHIN: Duration = Duration::from_secs(1);
@@ -33,6 +38,8 @@ pub(super) struct Running {
     pub(super) untaken: Option<String>,
     /// A turn that waited for it has ended.
     pub(super) observed: bool,
+    /// How much of the output those turns had.
+    pub(super) seen: u64,
     pub(super) previous: Option<Previous>,
 }
 
@@ -42,6 +49,9 @@ pub(super) struct Waiter {
     pub(super) patience: Patience,
     pub(super) since: Instant,
     pub(super) last_output: Instant,
+    pub(super) heard: Option<Arc<ActionOutput>>,
+    /// What it is asked to end by.
+    pub(super) stops: Option<watch::Receiver<Option<StopMeans>>>,
 }
 
 impl Running {
@@ -52,6 +62,17 @@ impl Running {
 }
 
 impl Waiter {
+    /// Ready when it went away, and when it is asked to end its command.
+    pub(super) fn ends(
+        &mut self,
+    ) -> (
+        impl Future<Output = ()> + '_,
+        impl Future<Output = StopMeans> + '_,
+    ) {
+        let Self { reply, stops, .. } = self;
+        (reply.closed(), stop_asked(stops.as_mut()))
+    }
+
     /// When the patience ends, if nothing happens.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let silence = self
@@ -79,9 +100,17 @@ pub(super) async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-pub(super) async fn asker_gone(waiter: &mut Option<Waiter>) {
-    match waiter {
-        Some(waiter) => waiter.reply.closed().await,
+async fn stop_asked(stops: Option<&mut watch::Receiver<Option<StopMeans>>>) -> StopMeans {
+    let asked = match stops {
+        Some(stops) => match stops.changed().await {
+            Ok(()) => *stops.borrow_and_update(),
+            // Nobody is left who could ask.
+            Err(_) => None,
+        },
+        None => None,
+    };
+    match asked {
+        Some(means) => means,
         None => std::future::pending().await,
     }
 }

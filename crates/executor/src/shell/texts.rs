@@ -11,6 +11,9 @@ const ADVICE: &str = "You may wait longer to see additional output by sending em
 pub(super) const NOTHING_TO_SHOW: &str =
     "ERROR: No previous running command to retrieve logs from.";
 pub(super) const NOTHING_TO_ANSWER: &str = "ERROR: No previous running command to interact with.";
+pub(super) const WITHDRAWN: &str =
+    "ERROR: The command was NOT run: the action was stopped before its turn came.";
+
 pub(super) const PASSED_ON: &str = "[The input was sent to the running command. The action that \
     waits for that command tells what comes of it.]";
 pub(super) const BELOW_IS_PREVIOUS: &str = "[Below is the output of the previous command.]\n";

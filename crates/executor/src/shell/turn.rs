@@ -1,11 +1,12 @@
 //! What is asked of a shell, and what comes of it, before it is put into words.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 use zareba_terminal::{Rendered, Size};
 
 use super::{keys::Key, process::StartShellError, spill::FullOutput};
+use crate::outputs::ActionOutput;
 
 /// Something that a shell is asked to do.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(super) enum Request {
         ask: Ask,
         patience: Patience,
         reply: oneshot::Sender<Turn>,
+        /// What is told of the output as it comes.
+        heard: Option<Arc<ActionOutput>>,
     },
     /// Take another size.
     Resize(Size),
@@ -87,6 +90,8 @@ pub(super) enum Outcome {
     Busy,
     /// It went to a command that somebody else waits for.
     Passed,
+    /// It was asked to end before it began.
+    Withdrawn,
     /// No command is running.
     NothingRunning,
     /// A key was pressed at an idle shell.

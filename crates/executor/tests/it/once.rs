@@ -1,6 +1,12 @@
 //! An action with a name to run once under, in a real shell.
 
-use zareba_protocol::ActionEvent;
+use std::time::Duration;
+
+use zareba_protocol::{Action, ActionEvent, RunCommand};
+use zareba_wire::{
+    ActionService as _,
+    output::{OutputPiece, OutputRequest, OutputState, StopMeans, StopRequest},
+};
 
 use crate::place::{Place, blocking, exit_code, metadata};
 
@@ -59,4 +65,129 @@ async fn it_runs_once_though_its_caller_goes_away_and_others_ask_again() {
     assert_eq!(second, third);
     assert_eq!(place.executor.execute(once("echo other")).await, second);
     assert_eq!(place.text("cat runs").await, "ran");
+}
+
+#[tokio::test]
+async fn its_output_can_be_read_while_it_runs_and_ends_with_its_turn() {
+    let place = Place::new().await;
+    place.run("mkfifo go; exec 3<>go").await;
+    let command = "printf 'one \\n\\n'; read -u 3; echo two";
+    let asked = |from, wait| OutputRequest {
+        action: "session/7".to_owned(),
+        from,
+        wait: Duration::from_secs(wait),
+    };
+    let piece = |bytes: &'static str, next, state| OutputPiece {
+        bytes: bytes.into(),
+        next,
+        state,
+    };
+    let read = async |asked| place.executor.read_output(asked).await.unwrap();
+    let first = place.executor.execute(once(command));
+    let look = async {
+        let begun = read(asked(0, 30)).await;
+        assert_eq!(begun, piece("one \r\n\r\n", 8, OutputState::Running));
+        let other = zareba_protocol::ShellName::new("other").unwrap();
+        place.event(blocking("echo > go").with_shell(other)).await;
+    };
+    let (first, ()) = tokio::join!(first, look);
+    assert_eq!(first.observation.content, "one\n\ntwo");
+    let rest = piece("two\r\n", 13, OutputState::Ended);
+    assert_eq!(read(asked(8, 0)).await, rest);
+    // What comes later belongs to others.
+    place.run("echo later").await;
+    assert_eq!(read(asked(8, 0)).await, rest);
+    assert_eq!(read(asked(13, 30)).await, piece("", 13, OutputState::Ended));
+}
+
+#[tokio::test]
+async fn the_output_of_one_that_only_waits_begins_where_the_last_turn_ended() {
+    let place = Place::new().await;
+    place.run("mkfifo go; exec 3<>go").await;
+    let begun = place.event(blocking("echo one; read -u 3; echo two").with_timeout(0.5));
+    assert_eq!(exit_code(&begun.await), -1);
+    let other = zareba_protocol::ShellName::new("other").unwrap();
+    place.event(blocking("echo > go").with_shell(other)).await;
+    let rest = place.executor.execute(once("")).await;
+    assert_eq!(rest.observation.content, "two");
+    let asked = OutputRequest {
+        action: "session/7".to_owned(),
+        from: 0,
+        wait: Duration::ZERO,
+    };
+    let piece = place.executor.read_output(asked).await.unwrap();
+    let expected = OutputPiece {
+        bytes: "two\r\n".into(),
+        next: 5,
+        state: OutputState::Ended,
+    };
+    assert_eq!(piece, expected);
+}
+
+fn stop(means: StopMeans) -> StopRequest {
+    StopRequest {
+        action: "session/7".to_owned(),
+        means,
+    }
+}
+
+#[tokio::test]
+async fn it_is_interrupted_or_killed_in_whichever_shell_it_runs() {
+    let place = Place::new().await;
+    for (is_static, means, status) in [
+        (false, StopMeans::Interrupt, 130),
+        (false, StopMeans::Kill, 137),
+        (true, StopMeans::Interrupt, 130),
+        (true, StopMeans::Kill, 137),
+    ] {
+        let name = format!("session/{is_static}/{}", means.as_str());
+        let ignore = match means {
+            StopMeans::Interrupt => "",
+            StopMeans::Kill => "trap '' INT; ",
+        };
+        let mut command = RunCommand::new(format!("{ignore}echo begun; sleep 600"));
+        command.blocking = true;
+        command.is_static = is_static;
+        let action = ActionEvent {
+            once: Some(name.clone()),
+            ..Action::Run(command).into()
+        };
+        let ending = async {
+            let asked = OutputRequest {
+                action: name.clone(),
+                from: 0,
+                wait: Duration::from_secs(30),
+            };
+            place.executor.read_output(asked).await;
+            let action = name.clone();
+            let stopped = place.executor.stop_action(StopRequest { action, means });
+            assert_eq!(stopped.await, Some(true));
+        };
+        let (ended, ()) = tokio::join!(place.executor.execute(action), ending);
+        assert_eq!(exit_code(&ended.observation), status, "{name}: {ended:?}");
+        let action = name.clone();
+        let again = place.executor.stop_action(StopRequest { action, means });
+        assert_eq!(again.await, Some(false), "it has ended");
+    }
+    assert_eq!(place.text("echo free").await, "free");
+}
+
+#[tokio::test]
+async fn one_that_waits_for_its_turn_is_not_run_once_it_was_stopped() {
+    let place = Place::new().await;
+    place.run("mkfifo go; exec 3<>go").await;
+    let mut first = Box::pin(place.event(blocking("read -u 3")));
+    let mut second = Box::pin(place.executor.execute(once("touch ran")));
+    let stopped = async {
+        // Known as soon as it was asked for, though its turn has not come.
+        while place.executor.stop_action(stop(StopMeans::Interrupt)).await != Some(true) {
+            tokio::task::yield_now().await;
+        }
+        let other = zareba_protocol::ShellName::new("other").unwrap();
+        place.event(blocking("echo > go").with_shell(other)).await;
+    };
+    let (_, second, ()) = tokio::join!(&mut first, &mut second, stopped);
+    let expected = "ERROR: The command was NOT run: the action was stopped before its turn came.";
+    assert_eq!(second.observation.content, expected);
+    assert_eq!(place.text("ls ran 2>&1 | wc -l; ls").await, "1\ngo");
 }

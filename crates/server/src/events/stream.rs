@@ -57,12 +57,13 @@ pub(crate) async fn stream(
     Ok((headers, Body::from_stream(reader.into_stream())).into_response())
 }
 
-fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+/// What a client that comes back has seen.
+pub(crate) fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(value) = headers.get(LAST_EVENT_ID) else {
         return Ok(None);
     };
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
-    let invalid = || ApiError::invalid("`Last-Event-ID` is the number of an event");
+    let invalid = || ApiError::invalid("`Last-Event-ID` is the `id` of an event");
     number.map(Some).ok_or_else(invalid)
 }
 

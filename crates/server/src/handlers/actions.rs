@@ -2,13 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
 use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
 use tokio::sync::oneshot;
-use zareba_api::{ActionAccepted, AnswerQuery, IDEMPOTENCY_KEY, RunQuery};
+use zareba_api::{ActionAccepted, AnswerQuery, IDEMPOTENCY_KEY, RunQuery, StopQuery};
 use zareba_eventlog::EntryKind;
 use zareba_protocol::ActionEvent;
 use zareba_session::{ActionRequest, IdempotencyKey, Session, SessionError, Surface, event_json};
+use zareba_wire::output::StopMeans;
 
 use super::json;
 use crate::{
@@ -139,6 +143,22 @@ pub(super) async fn answer(
         .wait
         .map_or(Duration::ZERO, zareba_api::Seconds::duration);
     wait_for(&app, &session, number, patience).await
+}
+
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place((session, number)): Place<(String, u64)>,
+    Query(query): Query<StopQuery>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    let means = match query.means {
+        zareba_api::StopMeans::Interrupt => StopMeans::Interrupt,
+        zareba_api::StopMeans::Kill => StopMeans::Kill,
+    };
+    let requester = principal.requester(Surface::Api);
+    session.stop(number, means, &requester).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The observation, or 202 when the wait gets too long.

@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod keys;
 mod lifecycle;
+mod outputs;
 mod ports;
 mod postgres;
 mod programs;

@@ -14,7 +14,7 @@ use super::{
     answer::Refusal,
     files::{self, paths},
     handlers::{self, Surface},
-    programs, tools, transfer,
+    output, programs, tools, transfer,
 };
 
 /// Who may use a route when the server has a key.
@@ -93,6 +93,8 @@ impl RouteTable {
         .post("/mcp/messages/", SessionKey, tools::message)
         .post("/messages/", SessionKey, tools::message)
         .post("/programs", SessionKey, programs::start_program)
+        .get(output::OUTPUT_ROUTE, SessionKey, output::read)
+        .post(output::STOP_ROUTE, SessionKey, output::stop)
         .get(paths::STATUS, SessionKey, files::status)
         .get(paths::CONTENT, SessionKey, files::content)
         .put(paths::CONTENT, SessionKey, files::store)

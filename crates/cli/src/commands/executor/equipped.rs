@@ -9,6 +9,7 @@ use zareba_tools::{Place, PlaceError};
 use zareba_wire::{
     ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
     files::FileService,
+    output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
     tool_servers::ToolServers,
 };
@@ -67,6 +68,14 @@ impl ActionService for Equipped {
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, StartProgramError>> {
         self.executor.start_program(request)
+    }
+
+    fn read_output(&self, request: OutputRequest) -> BoxFuture<'_, Option<OutputPiece>> {
+        self.executor.read_output(request)
+    }
+
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
+        self.executor.stop_action(request)
     }
 
     fn files(&self) -> Option<&dyn FileService> {
