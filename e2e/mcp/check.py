@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
@@ -72,6 +73,12 @@ async def drive(session):
     path = str(PLACE / "work" / "note.txt")
     await session.call_tool("write_file", {"path": path, "content": "one\n"})
     assert text(await session.call_tool("read_file", {"path": path})) == "one\n"
+    edited = {"command": "str_replace", "path": "note.txt", "old_str": "one", "new_str": "two"}
+    assert not (await session.call_tool("edit_file", edited)).is_error
+    assert text(await session.call_tool("read_file", {"path": "note.txt"})) == "two\n"
+    (PLACE / "work" / "dot.png").write_bytes(b"\x89PNG")
+    picture = (await session.call_tool("read_file", {"path": "dot.png"})).content[0]
+    assert (picture.type, picture.mime_type, picture.data) == ("image", "image/png", "iVBORw=="), picture
     wrong = await session.call_tool("read_file", {"path": "/no/such/file"})
     assert wrong.is_error, wrong
     try:
@@ -97,16 +104,38 @@ async def drive(session):
     assert "free" in text(free), free
 
 
+class Complaints(logging.Handler):
+    """What the SDK has to say of our server."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.told = []
+
+    def emit(self, record):
+        self.told.append(record.getMessage())
+
+
 async def our_server():
     async with by_streams() as session:
         await drive(session)
+    # One that leaves during a call is told nothing more, which it could not hear.
+    async with by_streams() as session:
+        begun = PLACE / "work" / "begun"
+        asked = {"command": f"touch {begun}; sleep 1"}
+        called = asyncio.create_task(session.call_tool("run_command", asked))
+        while not begun.exists():
+            await asyncio.sleep(0.05)
+    await asyncio.gather(called, return_exceptions=True)
     print("ok: client of the SDK for Python, standard streams", flush=True)
     words = [BINARY, "-o", "json", "mcp", "--http", "127.0.0.1:0", *SANDBOX]
     async with process(*words, stdout=subprocess.PIPE) as server:
         said = json.loads(await asyncio.wait_for(server.stdout.readline(), 30))
         token = Path(said["token_file"]).read_text().strip()
+        complaints = Complaints()
+        logging.getLogger("mcp").addHandler(complaints)
         async with by_http(said["url"], token) as session:
             await drive(session)
+        assert not [each for each in complaints.told if "terminat" in each], complaints.told
         try:
             async with by_http(said["url"], None):
                 raise AssertionError("somebody without the token came in")

@@ -1,6 +1,6 @@
 //! What came of a call, as text that fits a model.
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, ImageContent, JsonObject, MetaObject};
 use serde_json::{Value, json};
 use zareba_protocol::{CommandMetadata, OUTPUT_CHARS_MAX, Observation, ObservationKind};
 
@@ -14,6 +14,8 @@ pub(super) const TEXT_CHARS_MAX: usize = OUTPUT_CHARS_MAX;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Answer {
     text: String,
+    /// Shown instead of the text.
+    image: Option<ImageContent>,
     /// The class of the failure, if it is one.
     failure: Option<String>,
     /// For programs; models do not see it.
@@ -32,7 +34,15 @@ impl Answer {
         Self {
             text: text.into(),
             failure: Some(class.into()),
-            facts: JsonObject::new(),
+            ..Self::default()
+        }
+    }
+
+    /// A picture, in base64.
+    pub(super) fn image(media_type: &str, data: &str) -> Self {
+        Self {
+            image: Some(ImageContent::new(data, media_type)),
+            ..Self::default()
         }
     }
 
@@ -45,7 +55,12 @@ impl Answer {
     pub(super) fn into_result(self) -> CallToolResult {
         let text = middle_cut(&self.text, TEXT_CHARS_MAX);
         let mut result = match self.failure {
-            None => CallToolResult::success(vec![ContentBlock::text(text)]),
+            None => {
+                let block = self
+                    .image
+                    .map_or_else(|| ContentBlock::text(text), ContentBlock::Image);
+                CallToolResult::success(vec![block])
+            }
             Some(class) => {
                 let error = json!({ "error": { "class": class, "message": &text } });
                 let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);

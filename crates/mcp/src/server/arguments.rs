@@ -49,7 +49,7 @@ pub(super) struct Interrupt {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFile {
-    /// The file, absolute or relative to the default shell's directory.
+    /// The file, absolute or relative to the workspace. A picture is shown as such.
     pub(super) path: String,
     /// The first line to return, counted from 1.
     pub(super) offset: Option<u32>,
@@ -60,7 +60,7 @@ pub(super) struct ReadFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteFile {
-    /// The file, absolute or relative to the default shell's directory. It is made or replaced.
+    /// The file, absolute or relative to the workspace. It is made or replaced.
     pub(super) path: String,
     /// Its whole content. A last line without an end gets one.
     pub(super) content: String,
@@ -78,7 +78,7 @@ pub(super) struct ListFiles {
 pub(super) struct EditFile {
     /// What to do.
     pub(super) command: EditCommand,
-    /// The absolute path of the file.
+    /// The file, absolute or relative to the workspace.
     pub(super) path: String,
     /// For `create`: the content of the new file.
     pub(super) file_text: Option<String>,
@@ -115,7 +115,7 @@ impl EditCommand {
 pub(super) struct FindFiles {
     /// A glob such as `**/*.rs`.
     pub(super) pattern: String,
-    /// The directory to look in; the default shell's directory unless given.
+    /// The directory to look in; the workspace unless given.
     pub(super) path: Option<String>,
     /// Look at hidden and ignored files too.
     #[serde(default)]
@@ -129,7 +129,7 @@ pub(super) struct FindFiles {
 pub(super) struct SearchFiles {
     /// A regular expression.
     pub(super) pattern: String,
-    /// The file or directory to look in; the default shell's directory unless given.
+    /// The file or directory to look in; the workspace unless given.
     pub(super) path: Option<String>,
     /// Look only into files whose path matches this glob.
     pub(super) include: Option<String>,

@@ -56,13 +56,29 @@ impl BuiltIn {
         }
     }
 
+    /// What people are shown instead of the name.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::RunCommand => "Run a command",
+            Self::ReadOutput => "Read a command's output",
+            Self::SendInput => "Type at a command",
+            Self::Interrupt => "Interrupt a command",
+            Self::ReadFile => "Read a file",
+            Self::WriteFile => "Write a file",
+            Self::ListFiles => "List a directory",
+            Self::EditFile => "Edit a file",
+            Self::FindFiles => "Find files",
+            Self::SearchFiles => "Search in files",
+        }
+    }
+
     const fn description(self) -> &'static str {
         match self {
             Self::RunCommand => {
                 "Run a command in a persistent shell of the sandbox. Directory, variables and jobs \
                  stay from one command to the next. A command that outlives its timeout goes on: \
                  `read_output` waits for it, `send_input` types at it, `interrupt` stops it. Long \
-                 output keeps its beginning and end, and the rest is in a file that is named."
+                 output is shortened, and all of it is in a file that is named."
             }
             Self::ReadOutput => {
                 "Wait for a command that still runs in a shell, and return what it has written."
@@ -72,8 +88,8 @@ impl BuiltIn {
             }
             Self::Interrupt => "Interrupt the command that runs in a shell, as Ctrl-C does.",
             Self::ReadFile => {
-                "Read lines of a text file. A long file comes in parts; each says where the next \
-                 one begins."
+                "Read lines of a text file, or look at a picture. A long file comes in parts; each \
+                 says where the next one begins."
             }
             Self::WriteFile => "Make or replace a text file.",
             Self::ListFiles => {
@@ -122,7 +138,9 @@ impl BuiltIn {
             Self::FindFiles => schema::<arguments::FindFiles>(),
             Self::SearchFiles => schema::<arguments::SearchFiles>(),
         };
-        Tool::new(self.name(), self.description(), schema).with_annotations(self.annotations())
+        Tool::new(self.name(), self.description(), schema)
+            .with_title(self.title())
+            .with_annotations(self.annotations())
     }
 }
 
@@ -154,6 +172,7 @@ mod tests {
         for tool in BuiltIn::ALL {
             assert_eq!(BuiltIn::of_name(tool.name()), Some(tool));
             let definition = tool.definition();
+            assert!(definition.title.is_some_and(|title| title.contains(' ')));
             let schema = definition.input_schema.as_ref();
             assert_eq!(schema["type"], "object", "{}", tool.name());
             assert_eq!(schema["additionalProperties"], false, "{}", tool.name());

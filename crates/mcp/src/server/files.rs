@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use zareba_protocol::{
-    Action, ActionEvent, EditFile, FindFiles, Observation, ObservationKind, ReadFile, SearchFiles,
-    WriteFile,
+    Action, ActionEvent, EditFile, ErrorClass, FindFiles, Observation, ObservationKind, ReadFile,
+    SearchFiles, WriteFile,
 };
 
 use super::{
@@ -16,11 +16,16 @@ use super::{
 const LINES_MAX: u32 = 20_000;
 /// Names of files or matches in a result, unless the call asks for fewer.
 const FOUND_MAX: u32 = 500;
+/// Names of pictures end like this.
+const PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
+/// What models take of one picture: 5 MiB as it is sent.
+const PICTURE_BASE64_BYTES_MAX: usize = 5 * 1024 * 1024;
 
 pub(super) async fn read(
     place: &dyn Workplace,
     asked: arguments::ReadFile,
 ) -> Result<Answer, PlaceError> {
+    let path = absolute(place, asked.path);
     let first = asked.offset.unwrap_or(1).max(1);
     let limit = asked.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
     let start = i64::from(first) - 1;
@@ -28,13 +33,46 @@ pub(super) async fn read(
         start,
         // One more tells whether there is more.
         end: start + i64::from(limit) + 1,
-        ..ReadFile::new(asked.path)
+        ..ReadFile::new(&path)
     };
     let observation = run(place, Action::Read(action)).await?;
     if let Some(failure) = failure_of(&observation) {
         return Ok(failure);
     }
+    if let Some((media_type, data)) = picture(&path, &observation.content) {
+        return Ok(shown(&path, media_type, data));
+    }
     Ok(Answer::new(part(&observation.content, first, limit)))
+}
+
+/// A path of a call: relative ones start in the workspace, wherever a shell is.
+fn absolute(place: &dyn Workplace, path: String) -> String {
+    // The executor knows what a tilde means.
+    if path.starts_with(['/', '~']) {
+        return path;
+    }
+    format!("{}/{path}", place.workspace().trim_end_matches('/'))
+}
+
+/// What an executor gives of a file that its name says is a picture: a media type and base64.
+fn picture<'a>(path: &str, content: &'a str) -> Option<(&'a str, &'a str)> {
+    let (_, ending) = path.rsplit_once('.')?;
+    let is_picture = PICTURES
+        .iter()
+        .any(|known| ending.eq_ignore_ascii_case(known));
+    let (media_type, data) = content.strip_prefix("data:")?.split_once(";base64,")?;
+    (is_picture && media_type.starts_with("image/")).then_some((media_type, data))
+}
+
+fn shown(path: &str, media_type: &str, data: &str) -> Answer {
+    if data.len() > PICTURE_BASE64_BYTES_MAX {
+        let bytes = data.len() / 4 * 3;
+        return Answer::failed(
+            ErrorClass::Invalid.as_str(),
+            format!("{path} is a picture of {bytes} bytes, too large to be shown; make it smaller"),
+        );
+    }
+    Answer::image(media_type, data)
 }
 
 /// As many whole lines as fit, and where to read on.
@@ -73,10 +111,10 @@ pub(super) async fn write(
     place: &dyn Workplace,
     asked: arguments::WriteFile,
 ) -> Result<Answer, PlaceError> {
-    let path = asked.path.clone();
+    let path = absolute(place, asked.path);
     // The action ends every line, the last one too.
     let content = asked.content.strip_suffix('\n').unwrap_or(&asked.content);
-    let action = Action::Write(WriteFile::new(asked.path, content));
+    let action = Action::Write(WriteFile::new(&path, content));
     let observation = run(place, action).await?;
     Ok(failure_of(&observation).unwrap_or_else(|| Answer::new(format!("{path} is written."))))
 }
@@ -85,7 +123,9 @@ pub(super) async fn list(
     place: &dyn Workplace,
     asked: arguments::ListFiles,
 ) -> Result<Answer, PlaceError> {
-    let names = place.list(asked.path).await?;
+    let names = place
+        .list(asked.path.map(|path| absolute(place, path)))
+        .await?;
     if names.is_empty() {
         return Ok(Answer::new("[There is nothing, or no such directory.]"));
     }
@@ -101,7 +141,7 @@ pub(super) async fn edit(
         old_str: asked.old_str,
         new_str: asked.new_str,
         insert_line: asked.insert_line.map(Value::from),
-        ..EditFile::new(asked.path, asked.command.as_str())
+        ..EditFile::new(absolute(place, asked.path), asked.command.as_str())
     };
     let observation = run(place, Action::Edit(action)).await?;
     Ok(failure_of(&observation).unwrap_or_else(|| Answer::new(observation.content)))
@@ -112,7 +152,10 @@ pub(super) async fn find(
     asked: arguments::FindFiles,
 ) -> Result<Answer, PlaceError> {
     let action = FindFiles {
-        path: asked.path,
+        path: Some(absolute(
+            place,
+            asked.path.unwrap_or_else(|| ".".to_owned()),
+        )),
         include_ignored: asked.include_ignored,
         limit: Some(asked.limit.unwrap_or(FOUND_MAX).min(FOUND_MAX)),
         ..FindFiles::new(asked.pattern)
@@ -125,7 +168,10 @@ pub(super) async fn search(
     asked: arguments::SearchFiles,
 ) -> Result<Answer, PlaceError> {
     let action = SearchFiles {
-        path: asked.path,
+        path: Some(absolute(
+            place,
+            asked.path.unwrap_or_else(|| ".".to_owned()),
+        )),
         include: asked.include,
         include_ignored: asked.include_ignored,
         ignore_case: asked.ignore_case,
@@ -174,6 +220,17 @@ async fn run(place: &dyn Workplace, action: Action) -> Result<Observation, Place
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_called_and_read_as_a_picture_is_one() {
+        let url = "data:image/png;base64,iVBORw0=";
+        assert_eq!(picture("/w/a.PNG", url), Some(("image/png", "iVBORw0=")));
+        assert_eq!(picture("/w/a.txt", url), None);
+        assert_eq!(picture("/w/a.png", "data:text/html;base64,PGI+"), None);
+        let large = "A".repeat(PICTURE_BASE64_BYTES_MAX + 1);
+        let answer = shown("/w/a.png", "image/png", &large).into_result();
+        assert_eq!(answer.is_error, Some(true));
+    }
 
     #[test]
     fn a_file_that_fits_comes_as_it_is() {

@@ -7,7 +7,7 @@
 use std::{fmt, future::Future, net::SocketAddr, sync::Arc};
 
 use axum::body::Body;
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -209,7 +209,14 @@ impl Respond for Door {
                 let stall = self.limits.body_stall;
                 let request =
                     request.map(|body| Body::from_stream(TimedBody::new(Body::new(body), stall)));
+                let is_end = request.method() == Method::DELETE;
                 match self.service.clone().oneshot(request).await {
+                    // Clients take 200 and 204 for the end of their session, and no other success.
+                    Ok(answer) if is_end && answer.status() == StatusCode::ACCEPTED => {
+                        let mut answer = Response::new(Body::empty());
+                        *answer.status_mut() = StatusCode::NO_CONTENT;
+                        answer
+                    }
                     Ok(answer) => answer.map(Body::new),
                     Err(never) => match never {},
                 }

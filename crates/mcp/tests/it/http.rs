@@ -105,6 +105,22 @@ async fn only_those_with_the_token_come_in_and_no_pages_of_others() {
 }
 
 #[tokio::test]
+async fn a_client_ends_its_session_with_an_answer_that_it_understands() {
+    let bench = Bench::new().await;
+    let running = Running::start(&bench);
+    let begun = running.ask().bearer_auth(TOKEN).send().await.unwrap();
+    let session = begun.headers()["mcp-session-id"].clone();
+    let end = async || {
+        let end = Client::new().delete(&running.url).bearer_auth(TOKEN);
+        let end = end.header("mcp-session-id", &session).send().await.unwrap();
+        (end.status(), end.text().await.unwrap())
+    };
+    assert_eq!(end().await, (StatusCode::NO_CONTENT, String::new()));
+    running.stop().await;
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn another_address_of_this_machine_can_be_named_as_it_was_told() {
     let bench = Bench::new().await;
     let running = Running::start_on(&bench, [127, 0, 0, 2]);

@@ -10,8 +10,11 @@ use rmcp::{
     },
     service::{NotificationContext, PeerRequestOptions},
 };
-use serde_json::json;
-use tokio::sync::watch;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    sync::watch,
+};
 use zareba_mcp::{client::Pins, server::serve_stdio};
 use zareba_tools::Registry;
 
@@ -136,6 +139,77 @@ async fn files_are_written_read_listed_changed_and_found() {
         found.contains("notes.txt") && found.contains("one"),
         "{found}"
     );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn paths_start_in_the_workspace_and_pictures_are_shown() {
+    let bench = Bench::new().await;
+    let client = bench.client().await;
+    std::fs::write(bench.path("dot.png"), b"\x00\xff").unwrap();
+    call(
+        &client,
+        "run_command",
+        json!({"command": "mkdir sub && cd sub"}),
+    )
+    .await;
+    let asked = json!({"command": "create", "path": "made.txt", "file_text": "one\n"});
+    assert_eq!(
+        call(&client, "edit_file", asked).await.is_error,
+        Some(false)
+    );
+    let asked =
+        json!({"command": "str_replace", "path": "made.txt", "old_str": "one", "new_str": "1"});
+    assert_eq!(
+        call(&client, "edit_file", asked).await.is_error,
+        Some(false)
+    );
+    assert_eq!(
+        text(&call(&client, "read_file", json!({"path": "made.txt"})).await),
+        "1\n"
+    );
+    call(
+        &client,
+        "write_file",
+        json!({"path": "sub/x", "content": "x"}),
+    )
+    .await;
+    assert_eq!(std::fs::read_to_string(bench.path("sub/x")).unwrap(), "x\n");
+    let found = text(&call(&client, "find_files", json!({"pattern": "made.*"})).await);
+    assert!(found.contains("made.txt"), "{found}");
+    let shown = call(&client, "read_file", json!({"path": "dot.png"})).await;
+    let shown = serde_json::to_value(&shown.content).unwrap();
+    let expected = json!([{"type": "image", "data": "AP8=", "mimeType": "image/png"}]);
+    assert_eq!(shown, expected);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_has_closed_its_end_is_told_nothing_more() {
+    let bench = Bench::new().await;
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (input, output) = tokio::io::split(ours);
+    let served = tokio::spawn(serve_stdio(bench.server(), input, output));
+    let (hears, mut says) = tokio::io::split(theirs);
+    let mut hears = BufReader::new(hears).lines();
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let run = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "run_command", "arguments": {"command": "touch begun; sleep 1"},
+    }});
+    for message in [begin, ready, run] {
+        says.write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+    let first: Value = serde_json::from_str(&hears.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(first["id"], 1);
+    bench.until_there("begun").await;
+    says.shutdown().await.unwrap();
+    assert_eq!(hears.next_line().await.unwrap(), None);
+    served.await.unwrap().unwrap();
     bench.close().await;
 }
 
