@@ -268,9 +268,9 @@ def main() -> int:
                 print(f'FAIL {check.__name__}\n{traceback.format_exc()}', flush=True)
         from zareba import _private
 
-        if _private._server is not None:
+        for server in _private._servers.values():
             # While its directory can still be removed.
-            _private._server.end()
+            server.end()
     print(f'{len(CASES) - failed} passed, {failed} failed')
     return 1 if failed else 0
 

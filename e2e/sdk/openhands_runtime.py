@@ -119,8 +119,11 @@ def the_workspace_is_the_one_that_is_named(scratch: Path) -> None:
     made = connected('four', workspace=given)
     try:
         assert output(made, f'cat {made.workspace_root}/there.txt') == 'yes'
+        output(made, f'echo done > {made.workspace_root}/made.txt')
     finally:
         made.close()
+    # The agent's work stays when its sandbox has gone.
+    assert (given / 'made.txt').read_text() == 'done\n'
 
 
 @case
@@ -154,9 +157,9 @@ def main() -> int:
                 print(f'FAIL {check.__name__}\n{traceback.format_exc()}', flush=True)
         from zareba import _private
 
-        if _private._server is not None:
+        for server in _private._servers.values():
             # While its directory can still be removed.
-            _private._server.end()
+            server.end()
     print(f'{len(CASES) - failed} passed, {failed} failed')
     return 1 if failed else 0
 

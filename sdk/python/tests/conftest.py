@@ -46,7 +46,7 @@ class Server:
     def end(self) -> None:
         with Client(self.url, self.key) as client:
             for each in Sandbox.list(client=client):
-                Sandbox.connect(each.id, client=client).close()
+                each.close()
         os.close(self._lifeline)
         assert self.process.wait(SECONDS_TO_START) == 0, self.log.read_text()
 

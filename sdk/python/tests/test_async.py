@@ -47,17 +47,39 @@ def test_background_commands_are_watched_and_interrupted(server: Server) -> None
             told.append(piece)
 
         await sandbox.run("echo a; sleep 1; echo b", on_output=tell)
-        assert told == ["a", "b"]
+        assert "".join(told) == "a\nb\n"
         command = await sandbox.start("echo first; sleep 600")
         waiting = asyncio.ensure_future(command.wait())
         async for piece in command.output():
-            assert piece == "first"
+            assert piece == "first\n"
             break
         await command.interrupt()
         assert (await waiting).exit_code == 130
         shell = sandbox.shell("typed")
         await shell.run("read word; echo got $word", timeout=0.3)
         assert (await shell.send("yes", timeout=10)).output.endswith("got yes")
+
+    within(server, test)
+
+
+def test_a_cancelled_run_leaves_no_command_behind(server: Server) -> None:
+    async def test(sandbox: AsyncSandbox) -> None:
+        await sandbox.run("X=kept; mkfifo begun")
+        cases: List[Callable[[], Awaitable[object]]] = [
+            lambda: sandbox.run("echo > begun; sleep 600"),
+            lambda: sandbox.run("trap '' INT; echo > begun; sleep 600", shell="stubborn"),
+            lambda: sandbox.run("echo > begun; sleep 600", env={"A": "b"}),
+            lambda: sandbox.run("echo > begun; sleep 600", on_output=lambda _: None),
+        ]
+        for number, case in enumerate(cases):
+            running = asyncio.ensure_future(case())
+            await sandbox.run("read < begun", shell="watcher")
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert (await sandbox.run("pgrep -f 'sleep 60[0]'")).exit_code == 1, number
+            assert (await sandbox.run("echo $X")).output == "kept", number
+        assert (await sandbox.run("echo free", shell="stubborn")).output == "free"
 
     within(server, test)
 

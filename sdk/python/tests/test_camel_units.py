@@ -104,11 +104,25 @@ def test_two_tools_of_one_name_are_refused_and_one_twice_is_not() -> None:
         runtime.add(somewhere.double, "elsewhere.double")
 
 
+def test_a_dictionary_in_third_place_is_what_the_toolkit_is_made_with() -> None:
+    runtime = ZarebaRuntime().add(somewhere.double, "somewhere.X", {"verbose": True})
+    assert runtime.entrypoint == {"double": 'somewhere.X{"verbose": true}'}
+
+
+@pytest.mark.parametrize("ports", [0, 8000, None])
+def test_a_number_for_ports_means_none_as_in_camel(ports: Any) -> None:
+    runtime = UbuntuDockerRuntime("image", port=0, ports=ports)
+    settings = _docker_settings.settings_of("image", runtime._options, [])
+    assert "ZAREBA_DOCKER_PORTS" not in settings
+
+
 def test_arguments_in_the_wrong_place_are_refused() -> None:
     runtime = ZarebaRuntime()
-    wrong: Any = {"verbose": True}
+    wrong: Any = 1
     with pytest.raises(TypeError, match="arguments="):
         runtime.add(somewhere.double, "somewhere.double", wrong)
+    with pytest.raises(TypeError, match="given twice"):
+        runtime.add(somewhere.double, "somewhere.X", {"a": 1}, {"a": 1})
     wrong = True
     with pytest.raises(TypeError, match="dictionary"):
         runtime.add(somewhere.double, "somewhere.double", False, wrong)

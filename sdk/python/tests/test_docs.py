@@ -32,19 +32,15 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize(("place", "code"), examples(), ids=[place for place, _ in examples()])
+@pytest.mark.parametrize("has_server", [True, False], ids=["server", "private"])
 def test_an_example_prints_what_it_says(
-    place: str, code: str, server: Server, tmp_path: Path
+    place: str, code: str, has_server: bool, server: Server, tmp_path: Path
 ) -> None:
     expected = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
-    named = {"ZAREBA_URL": server.url, "ZAREBA_API_KEY": server.key}
+    named = {"ZAREBA_URL": server.url, "ZAREBA_API_KEY": server.key} if has_server else {}
     done = run(code, {**os.environ, **named}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == expected
-
-
-def test_the_first_example_runs_without_a_server(program: str, tmp_path: Path) -> None:
-    done = run(examples()[0][1], {**os.environ, "ZAREBA_BIN": program}, tmp_path)
-    assert (done.returncode, done.stdout) == (0, "hello\nLinux\n0\n"), done.stderr
 
 
 def run(code: str, environment: dict[str, str], home: Path) -> subprocess.CompletedProcess[str]:

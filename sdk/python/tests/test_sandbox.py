@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from typing import List
+from typing import Any, Callable, List
 
 import pytest
 
@@ -12,6 +11,7 @@ from conftest import Server
 from zareba import (
     BusyError,
     Client,
+    ClosedError,
     CommandError,
     DisconnectedError,
     InvalidError,
@@ -19,6 +19,7 @@ from zareba import (
     PermissionDeniedError,
     Sandbox,
     SessionState,
+    UnsupportedError,
 )
 
 
@@ -75,30 +76,111 @@ def test_a_command_can_be_typed_at_and_interrupted(sandbox: Sandbox) -> None:
     assert shell.run("echo free").output == "free"
 
 
-def test_output_is_told_while_a_command_runs(sandbox: Sandbox) -> None:
+def test_pieces_of_output_join_to_what_the_command_wrote(sandbox: Sandbox) -> None:
     pieces: List[str] = []
-    times: List[float] = []
+    seen = threading.Event()
 
     def tell(piece: str) -> None:
         pieces.append(piece)
-        times.append(time.monotonic())
+        if "20%" in "".join(pieces):
+            seen.set()
 
-    begun = time.monotonic()
-    result = sandbox.run("echo one; sleep 2; echo two", on_output=tell)
-    assert (pieces, result.output, result.exit_code) == (["one", "two"], "one\ntwo", 0)
-    assert times[0] - begun < 1.9, "the first line came only at the end"
-    quiet = sandbox.run("sleep 600", on_output=tell, timeout=0.2)
-    assert quiet.timed_out
-    with pytest.raises(ValueError):
-        sandbox.run("true", cwd="/", on_output=tell)
+    def let_go() -> None:
+        seen.wait(60)
+        sandbox.run("echo > go", shell="other")
+
+    sandbox.run("mkfifo go; exec 3<>go")
+    helper = threading.Thread(target=let_go)
+    helper.start()
+    command = r"printf 'a  \n\n\n20%%\r'; read -u 3; printf '40%%\r100%%\n  b\n'"
+    result = sandbox.run(command, on_output=tell)
+    helper.join(60)
+    assert "".join(pieces) == "a  \n\n\n20%\r40%\r100%\n  b\n"
+    assert len(pieces) > 1, "all of it came at the end"
+    # The result is that of a command that nobody watches.
+    assert (result.output, result.exit_code) == ("a\n\n\n100%\n  b", 0)
+    assert sandbox.run("printf a; sleep 0.6; echo b", on_output=tell).output == "ab"
+
+
+def test_a_command_that_is_watched_is_one_action(sandbox: Sandbox) -> None:
+    before = sandbox.run("true").event_id
+    sandbox.run("for n in 1 2 3; do echo $n; sleep 0.4; done", on_output=lambda _: None)
+    command = sandbox.start("echo a; sleep 1; echo b")
+    assert command.wait(0.2).timed_out
+    assert "".join(command.output()) == "a\nb\n" and command.wait().output == "a\nb"
+    later = [each for each in sandbox.events(from_=before + 1, follow=False)]
+    assert [each.kind for each in later] == ["action", "observation"] * 2
+
+
+def test_a_watched_command_has_a_directory_variables_and_a_timeout(sandbox: Sandbox) -> None:
+    pieces: List[str] = []
+    result = sandbox.run("pwd; echo $X", cwd="/usr", env={"X": "it's"}, on_output=pieces.append)
+    assert ("".join(pieces), result.output) == ("/usr\nit's\n", "/usr\nit's")
+    quiet = sandbox.run("echo begun; sleep 600", on_output=pieces.append, timeout=0.3)
+    assert (quiet.timed_out, quiet.output, pieces[-1]) == (True, "begun", "begun\n")
+    sandbox.shell().interrupt()
+
+
+def test_a_directory_that_is_not_there_is_told(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo ran", cwd="/nowhere")
+    assert result.exit_code == 1 and "No such file or directory" in result.output
+    assert "ran" not in result.output
+
+
+def test_errors_are_apart_when_that_is_asked_for(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo out; echo 'err  ' >&2; cd /tmp; (exit 3)", separate_stderr=True)
+    assert (result.output, result.stderr, result.exit_code) == ("out", "err  \n", 3)
+    assert sandbox.run("pwd; ls /tmp/.zareba-stderr-* 2>/dev/null").output == "/tmp"
+    assert sandbox.run("echo x >&2").stderr is None
 
 
 def test_a_background_command_is_waited_for_and_watched(sandbox: Sandbox) -> None:
-    command = sandbox.start("echo a; sleep 1; echo b; exit 4")
+    command = sandbox.run(
+        "pwd; echo $N; sleep 1; echo b; exit 4", background=True, cwd="/usr", env={"N": "a"}
+    )
     assert sandbox.run("echo beside").output == "beside"
-    assert not command.wait(0.1).ok and not command.done
-    assert list(command.output()) == ["a", "b", "exit"] or command.wait().output.startswith("a\nb")
+    early = command.wait(0.3)
+    assert (early.timed_out, early.output, command.done) == (True, "/usr\na", False)
+    assert "".join(command.output()).startswith("/usr\na\nb\n")
     assert command.wait().exit_code == 4 and command.done
+
+
+def test_a_background_command_is_killed_and_its_shell_goes_with_it(sandbox: Sandbox) -> None:
+    command = sandbox.start("trap '' INT TERM; echo begun; sleep 600")
+    assert next(iter(command.output())) == "begun\n"
+    command.interrupt()
+    assert not command.wait(0.3).ok and not command.done
+    command.kill()
+    assert command.wait(60).exit_code == 137
+    command.kill()
+    assert sandbox.run("pgrep -f 'sleep 60[0]'").exit_code == 1
+
+
+def test_any_number_of_commands_are_started_one_after_the_other(sandbox: Sandbox) -> None:
+    codes = [sandbox.start(f"exit {n % 7}").wait().exit_code for n in range(70)]
+    assert codes == [n % 7 for n in range(70)]
+
+
+def test_whoever_is_interrupted_leaves_no_command_behind(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = Client.send
+    is_first = True
+
+    def interrupted(client: Client, call: Any, body: Any = None) -> Any:
+        nonlocal is_first
+        if is_first:
+            # As if Ctrl-C were pressed while the answer is waited for.
+            is_first = False
+            threading.Thread(target=send, args=(client, call, body), daemon=True).start()
+            raise KeyboardInterrupt
+        return send(client, call, body)
+
+    sandbox.run("X=kept")
+    monkeypatch.setattr(Client, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.run("sleep 600")
+    assert sandbox.run("echo $X").output == "kept"
 
 
 def test_a_background_command_is_interrupted_while_others_wait(sandbox: Sandbox) -> None:
@@ -185,8 +267,10 @@ def test_a_sandbox_is_found_by_its_name_and_closed_once(client: Client) -> None:
     assert "by-name" not in [each.id for each in Sandbox.list(client=client)]
     assert "by-name" in [each.id for each in Sandbox.list(closed=True, client=client)]
     sandbox.close()
-    with pytest.raises(BusyError):
+    with pytest.raises(ClosedError, match="`by-name` is closed"):
         sandbox.run("true")
+    with pytest.raises(ClosedError):
+        sandbox.files.read("/etc/hostname")
     sandbox.close(purge=True)
     sandbox.close(purge=True)
     with pytest.raises(NotFoundError):
@@ -221,6 +305,63 @@ def test_errors_have_their_classes(client: Client, server: Server) -> None:
         nobody.health()
 
 
+MISTAKES: List[Callable[[Sandbox], object]] = [
+    lambda sandbox: sandbox.run(["echo"]),  # type: ignore[call-overload]
+    lambda sandbox: sandbox.run(b"echo"),  # type: ignore[call-overload]
+    lambda sandbox: sandbox.run("true", timeout=-1),
+    lambda sandbox: sandbox.run("true", timeout=0),
+    lambda sandbox: sandbox.run("true", timeout="1"),  # type: ignore[call-overload]
+    lambda sandbox: sandbox.run("true", timeout=float("nan")),
+    lambda sandbox: sandbox.run("true", cwd=1),  # type: ignore[call-overload]
+    lambda sandbox: sandbox.run("true", env={"A": 1}),  # type: ignore[dict-item]
+    lambda sandbox: sandbox.run("true", env={"A B": "1"}),
+    lambda sandbox: sandbox.run("true", background=True, separate_stderr=True),  # type: ignore
+    lambda sandbox: sandbox.start(None),  # type: ignore[arg-type]
+    lambda sandbox: sandbox.start("true", timeout=-1),
+    lambda sandbox: sandbox.shell().send("x", timeout=-1),
+    lambda sandbox: sandbox.program(["true", 1]),  # type: ignore[list-item]
+    lambda sandbox: sandbox.terminal(columns="many"),  # type: ignore[arg-type]
+    lambda sandbox: sandbox.tools.add(lambda: None),  # type: ignore[arg-type]
+    lambda sandbox: sandbox.tools.call("none", timeout=-1),
+    lambda sandbox: sandbox.port(0),
+    lambda sandbox: sandbox.port("8000"),  # type: ignore[arg-type]
+    lambda sandbox: Sandbox.create(when_idle="kill", client=sandbox.client),
+    lambda sandbox: Sandbox.create(timeout=-1, client=sandbox.client),
+    lambda sandbox: Sandbox.create(labels={"a": 1}, client=sandbox.client),  # type: ignore
+    lambda sandbox: Sandbox.create(image=1, client=sandbox.client),  # type: ignore[arg-type]
+    lambda sandbox: Sandbox(),
+]
+
+
+def test_every_mistake_of_a_caller_is_an_error_of_ours(sandbox: Sandbox) -> None:
+    for number, mistake in enumerate(MISTAKES):
+        with pytest.raises(InvalidError) as caught:
+            mistake(sandbox)
+        assert caught.value.code in ("invalid", "invalid_request"), (number, caught.value)
+    with pytest.raises(InvalidError, match="`echo 'a b'`, or `program`"):
+        sandbox.run(["echo", "a b"])  # type: ignore[call-overload]
+    with pytest.raises(InvalidError, match=r"Sandbox\.create"):
+        Sandbox()
+
+
+def test_a_user_that_commands_cannot_run_as_is_refused(sandbox: Sandbox) -> None:
+    own = sandbox.run("id -un").output
+    assert sandbox.run("id -un", user=own).output == own
+    with pytest.raises(UnsupportedError, match=f"run as `{own}`"):
+        sandbox.run("true", user="somebody-else")
+
+
+def test_sandboxes_are_found_by_their_labels_and_can_be_used(client: Client) -> None:
+    with Sandbox.create(labels={"kind": "a", "n": "1"}, client=client) as one:
+        with Sandbox.create(labels={"kind": "a", "n": "2"}, client=client):
+            found = Sandbox.list(labels={"kind": "a", "n": "1"}, client=client)
+            assert [(each.id, each.state, each.labels["n"]) for each in found] == [
+                (one.id, "ready", "1")
+            ]
+            assert found[0].run("echo found").output == "found"
+            assert len(Sandbox.list(labels={"kind": "a"}, client=client)) == 2
+
+
 def test_the_server_tells_of_itself(client: Client) -> None:
     assert client.health().status == "ok"
     assert client.status().version
@@ -235,3 +376,19 @@ def test_what_the_log_keeps_apart_comes_back_whole(sandbox: Sandbox) -> None:
     assert sandbox.act({"action": "read", "args": arguments})["content"] == text
     whole = {"command": "head -c 2000000 /dev/zero | tr '\\0' a", "blocking": True, "hidden": True}
     assert sandbox.act({"action": "run", "args": whole})["content"] == "a" * 2_000_000
+
+
+def test_a_server_of_this_user_that_is_named_needs_no_key(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZAREBA_URL", server.url + "/")
+    with pytest.raises(PermissionDeniedError), Client() as stranger:
+        stranger.status()
+    monkeypatch.setenv("ZAREBA_STATE_DIRECTORY", str(server.state))
+    with Client() as owner:
+        assert owner.status().version
+    # Another address is another server, which gets no key of ours.
+    port = int(server.url.rsplit(":", 1)[1])
+    monkeypatch.setenv("ZAREBA_URL", f"http://localhost:{port}")
+    with pytest.raises(PermissionDeniedError), Client() as stranger:
+        stranger.status()

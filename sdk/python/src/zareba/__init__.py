@@ -29,6 +29,7 @@ from ._sync.terminal import Terminal
 from ._sync.tools import Tools
 from .errors import (
     BusyError,
+    ClosedError,
     CommandError,
     DisconnectedError,
     InternalError,
@@ -74,6 +75,7 @@ __all__ = [
     "AsyncTools",
     "AsyncWatch",
     "BusyError",
+    "ClosedError",
     "ChangeKind",
     "Client",
     "Command",

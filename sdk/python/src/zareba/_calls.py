@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -16,8 +17,8 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel
 
-from . import models
-from ._shell_words import exports
+from . import _checks, models
+from ._shell_words import exports, in_shell
 from .errors import InvalidError
 
 OPERATIONS: Dict[str, Tuple[str, str]] = {
@@ -35,6 +36,8 @@ OPERATIONS: Dict[str, Tuple[str, str]] = {
     "inspect_session": ("GET", "/v1/sessions/{session}/inspect"),
     "run_action": ("POST", "/v1/sessions/{session}/actions"),
     "get_observation": ("GET", "/v1/sessions/{session}/actions/{action}"),
+    "stream_output": ("GET", "/v1/sessions/{session}/actions/{action}/output"),
+    "stop_action": ("POST", "/v1/sessions/{session}/actions/{action}/stop"),
     "list_events": ("GET", "/v1/sessions/{session}/events"),
     "stream_events": ("GET", "/v1/sessions/{session}/events/stream"),
     "get_blob": ("GET", "/v1/sessions/{session}/blobs/{digest}"),
@@ -96,6 +99,8 @@ class Call:
     content: Optional[bytes] = None
     repeat: Repeat = Repeat.UNSENT
     deadline: float = SHORT
+    session: Optional[str] = None
+    """The sandbox that it is about."""
 
     @property
     def target(self) -> str:
@@ -138,10 +143,12 @@ class Call:
 def call(operation: str, **parts: object) -> Call:
     """A request for an operation, with the parts of its path."""
     method, path = _filled(operation, tuple(parts.items()))
+    session = parts.get("session")
+    about = None if session is None else str(session)
     if method == "GET":
-        return Call(method, path, repeat=Repeat.ALWAYS)
+        return Call(method, path, repeat=Repeat.ALWAYS, session=about)
     # So that the server's log tells which requests were meant as one.
-    return Call(method, path, headers={"idempotency-key": _name()})
+    return Call(method, path, headers={"idempotency-key": _name()}, session=about)
 
 
 def create_session(new: models.CreateSession) -> Call:
@@ -157,7 +164,9 @@ def session(operation: str, name: str) -> Call:
 def run_action(name: str, action: Mapping[str, Any], wait: bool) -> Call:
     """An action under a name: a repeated request gets the first one's answer."""
     timeout = action.get("timeout")
-    patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
+    patience = LONG
+    if wait:
+        patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
     method, path = _filled("run_action", (("session", name),))
     # In one step, because there is hardly a request that is made more often.
     return Call(
@@ -168,6 +177,7 @@ def run_action(name: str, action: Mapping[str, Any], wait: bool) -> Call:
         _json(action),
         Repeat.ALWAYS,
         patience + GRACE,
+        name,
     )
 
 
@@ -175,6 +185,16 @@ def observation(name: str, action: int, wait: float) -> Call:
     """What came of an action, if that is known within some seconds."""
     made = call("get_observation", session=name, action=action)
     return made.asking(wait=wait).within(wait + GRACE)
+
+
+def stop(name: str, action: int, means: str) -> Call:
+    """Brings an action to its end before its time; twice is no error."""
+    return call("stop_action", session=name, action=action).asking(means=means).repeated()
+
+
+def accepted(asked: Call) -> Call:
+    """The same action once more, for its number instead of what came of it."""
+    return replace(asked, query={**asked.query, "wait": "false"}, deadline=SHORT)
 
 
 def run(
@@ -186,19 +206,21 @@ def run(
     env: Optional[Mapping[str, str]] = None,
     typed: bool = False,
     whole: bool = False,
+    alone: bool = False,
 ) -> Dict[str, Any]:
     """The action that runs a command, or types text at one that runs."""
+    if cwd is not None:
+        # A directory that is not there is told by the shell, and nothing is run elsewhere.
+        text = f"cd -- {shlex.quote(cwd)} && {in_shell(text)}"
     if env:
-        text = f"{exports(env)}; {text}"
+        text = f"{exports(env)} && {in_shell(text)}"
     # Of `models.RunCommand` what is not its default, without the time that a model takes.
     arguments: Dict[str, Any] = {"command": text, "blocking": True}
     if typed:
         arguments["is_input"] = True
-    if cwd is not None or env:
+    if cwd is not None or env or alone:
         # A new shell of its own, so that nothing of this stays in another one.
         arguments["is_static"] = True
-    if cwd is not None:
-        arguments["cwd"] = cwd
     if whole:
         arguments["hidden"] = True
     action: Dict[str, Any] = {"action": "run", "args": arguments}
@@ -217,8 +239,8 @@ def call_tool(
     checked: bool,
 ) -> Dict[str, Any]:
     """The action that calls a tool."""
-    made = models.UseTool(
-        name=name, arguments=arguments, positional=positional, unchecked=not checked
+    made = _checks.made(
+        models.UseTool, name=name, arguments=arguments, positional=positional, unchecked=not checked
     )
     action: Dict[str, Any] = {"action": "call_tool", "args": made.model_dump(exclude_defaults=True)}
     if timeout is not None:
@@ -228,7 +250,7 @@ def call_tool(
 
 def edit(path: str, **arguments: Any) -> Dict[str, Any]:
     """The action that changes a text file."""
-    made = models.EditFile(path=path, **arguments)
+    made = _checks.made(models.EditFile, path=path, **arguments)
     return {"action": "edit", "args": made.model_dump(exclude_defaults=True)}
 
 

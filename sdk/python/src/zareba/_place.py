@@ -77,20 +77,35 @@ def checked(url: str, key: Optional[str]) -> Place:
 def named(environment: Mapping[str, str]) -> Optional[Place]:
     """The server that `ZAREBA_URL` names, if it does."""
     url = environment.get("ZAREBA_URL")
-    return checked(url, environment.get("ZAREBA_API_KEY")) if url else None
+    if not url:
+        return None
+    place = checked(url, environment.get("ZAREBA_API_KEY"))
+    return place if place.key else Place(place.url, _own_key(place, environment))
 
 
 def running(environment: Mapping[str, str]) -> Optional[Place]:
     """The server of this user's state directory, if one answers there."""
+    place = _noted(environment)
+    return place if place is not None and _listens(place) else None
+
+
+def _noted(environment: Mapping[str, str]) -> Optional[Place]:
+    """The server that has this user's state directory, or had it last."""
     directory = state_directory(environment)
     try:
         told = json.loads((directory / "server.json").read_text())
         key = (directory / "admin.key").read_text().strip()
-        place = checked(str(told["url"]), key)
+        return checked(str(told["url"]), key)
     except (OSError, ValueError, KeyError, TypeError, InvalidError):
         # None was started, it was another user's, or it did not end in order.
         return None
-    return place if _listens(place) else None
+
+
+def _own_key(place: Place, environment: Mapping[str, str]) -> Optional[str]:
+    """This user's own key, for this user's own server; nobody else is sent it."""
+    noted = _noted(environment)
+    is_own = noted is not None and noted.url.rstrip("/") == place.url.rstrip("/")
+    return noted.key if noted is not None and is_own else None
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import List, Mapping, Optional
+from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from . import _guardian
 from ._place import UNIX, Place
@@ -27,7 +27,8 @@ _END_TIMEOUT = 60.0
 _SHOWN_MAX = 2000
 
 _lock = threading.Lock()
-_server: Optional[PrivateServer] = None
+_servers: Dict[FrozenSet[Tuple[str, str]], PrivateServer] = {}
+"""By the settings that they have beside those of this process."""
 
 
 class PrivateServer:
@@ -89,15 +90,16 @@ class PrivateServer:
         )
 
 
-def server(environment: Mapping[str, str]) -> Place:
-    """The private server of this process, started when there is none."""
-    global _server
+def server(environment: Mapping[str, str], settings: Optional[Mapping[str, str]] = None) -> Place:
+    """The private server of this process with some settings, started when there is none."""
+    kind = frozenset((settings or {}).items())
     with _lock:
-        if _server is None or not _server.is_alive():
-            if _server is not None:
-                _server.end()
-            _server = PrivateServer(program(environment))
-        return _server.place
+        there = _servers.get(kind)
+        if there is None or not there.is_alive():
+            if there is not None:
+                there.end()
+            there = _servers[kind] = PrivateServer(program(environment), settings)
+        return there.place
 
 
 def program(environment: Mapping[str, str]) -> str:
@@ -129,17 +131,19 @@ def _directory() -> str:
 
 
 def _end() -> None:
-    if _server is not None:
-        _server.end()
+    for each in _servers.values():
+        each.let_go()
+    for each in _servers.values():
+        each.end()
 
 
 def _forget() -> None:
-    """In a child that was forked: the server is its parent's, and must not wait for both."""
-    global _server, _lock
+    """In a child that was forked: the servers are its parent's, and must not wait for both."""
+    global _lock
     _lock = threading.Lock()
-    if _server is not None:
-        _server.let_go()
-        _server = None
+    for each in _servers.values():
+        each.let_go()
+    _servers.clear()
 
 
 atexit.register(_end)

@@ -36,6 +36,11 @@ def one_command(text: str) -> str:
     return "{\n" + text + "\n}" if "\n" in text.strip() else text
 
 
+def in_shell(text: str) -> str:
+    """A command behind another one: whatever is in it, it is a command of its own."""
+    return f"eval {shlex.quote(text)}"
+
+
 def show_variables() -> str:
     """A command that shows every variable on a line of its own.
 

@@ -10,13 +10,17 @@ import queue
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Generic, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Dict, Generic, Optional, TypeVar
 
 Outcome = TypeVar("Outcome")
 Told = TypeVar("Told")
 Thing = TypeVar("Thing")
 
 Lock = threading.Lock
+
+cancelled = KeyboardInterrupt
+"""What ends the wait of somebody who does not want to wait any longer."""
+async_cancelled = asyncio.CancelledError
 
 
 class Owned(Generic[Thing]):
@@ -157,6 +161,16 @@ def beside(work: Callable[[], Outcome]) -> Outcome:
 async def async_beside(work: Callable[[], Outcome]) -> Outcome:
     """Does work that blocks, while others go on."""
     return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+def in_the_end(work: Callable[[], object]) -> None:
+    """Does what has to be done although its caller wants to go."""
+    work()
+
+
+async def async_in_the_end(work: Callable[[], Awaitable[object]]) -> None:
+    """The same, which another cancellation does not stop half-way."""
+    await asyncio.shield(asyncio.ensure_future(work()))
 
 
 def tell(listener: Optional[Callable[[Told], Any]], news: Told) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BusyError",
+    "ClosedError",
     "CommandError",
     "DisconnectedError",
     "InternalError",
@@ -89,6 +90,10 @@ class InvalidError(ZarebaError):
 
 class BusyError(ZarebaError):
     """It cannot be done now, in the state that things are in."""
+
+
+class ClosedError(ZarebaError):
+    """The sandbox has ended."""
 
 
 class UnsupportedError(ZarebaError):

@@ -11,6 +11,7 @@ It is OpenHands' own client of the action execution API, pointed at a sandbox of
 
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Optional
 
 import httpx
@@ -28,13 +29,15 @@ except ImportError as error:
         f"zareba.openhands needs OpenHands beside it, which cannot be imported: {error}"
     ) from error
 
-from . import _http, models
+from . import _http, _place, _private, models
 from ._sync.client import Client
 from ._sync.sandbox import Sandbox
 from .errors import DisconnectedError, NotFoundError, ZarebaError
 
 __all__ = ["ZarebaRuntime"]
 
+_MODE = "ZAREBA_NATIVE_WORKSPACE_MODE"
+"""Whether changes to the workspace are changes to the directory that it is."""
 _LABEL = "openhands.sid"
 """The label by which the sandbox of a conversation is found again."""
 
@@ -43,12 +46,15 @@ class ZarebaRuntime(ActionExecutionClient):  # type: ignore[misc]
     """The sandbox of one conversation.
 
     It is found again by the conversation's name, and closed with the runtime, unless OpenHands
-    says that it shall stay (`keep_runtime_alive`). `workspace_base` is the directory to work in;
-    `runtime_container_image`, where it is set, the image whose files the sandbox has.
+    says that it shall stay (`keep_runtime_alive`). `workspace_base` is the directory to work in,
+    and what the agent changes there is changed, as with OpenHands' own runtimes; on a server
+    that is named or runs already, its settings decide on that, and a warning says so.
+    `runtime_container_image`, where it is set, is the image whose files the sandbox has.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._client = Client()
+        self._is_private = not _is_named()
+        self._client = _client()
         self._sandbox: Optional[Sandbox] = None
         super().__init__(*args, **kwargs)
 
@@ -100,22 +106,23 @@ class ZarebaRuntime(ActionExecutionClient):  # type: ignore[misc]
         """Ends the sandbox of a conversation that nobody has open."""
 
         def end() -> None:
-            with Client() as client:
+            with _client() as client:
                 for each in _sandboxes(client, conversation_id):
-                    Sandbox.connect(each.id, client=client).close()
+                    each.close()
 
         await call_sync_from_async(end)
 
     def _start(self) -> None:
         there = _sandboxes(self._client, self.sid)
         if there:
-            self._sandbox = Sandbox.connect(there[0].id, client=self._client)
+            self._sandbox = there[0]
         elif self.attach_to_existing:
             raise AgentRuntimeDisconnectedError(f"there is no sandbox of `{self.sid}`")
         else:
             self._sandbox = self._make()
         # What prompts and file actions call the workspace.
         self.config.workspace_mount_path_in_sandbox = self._sandbox.workspace
+        self._tell_of_workspace()
         self.session = _Session(self._client)
 
     def _make(self) -> Sandbox:
@@ -128,6 +135,16 @@ class ZarebaRuntime(ActionExecutionClient):  # type: ignore[misc]
             )
         except (DisconnectedError, NotFoundError) as error:
             raise AgentRuntimeDisconnectedError(str(error)) from error
+
+    def _tell_of_workspace(self) -> None:
+        """Says on whom it depends whether changes go with the sandbox."""
+        if self.config.workspace_base and not self._is_private:
+            self.log(
+                "warning",
+                f"the server at {self._client.place().url} decides whether what changes in the "
+                f"workspace is kept in {self.config.workspace_base}: with the runtime `native`, "
+                "only if its setting `native.workspace_mode` is `read-write`",
+            )
 
     def _built(self) -> Sandbox:
         if self._sandbox is None:
@@ -160,10 +177,23 @@ class _Session(HttpSession):  # type: ignore[misc]
         self._http.close()
 
 
-def _sandboxes(client: Client, conversation: str) -> List[models.Session]:
+def _client() -> Client:
+    """The server that is named or runs already, or a private one that keeps an agent's work."""
+    if _is_named():
+        return Client()
+    environment = os.environ
+    settings = {} if _MODE in environment else {_MODE: "read-write"}
+    place = _private.server(environment, settings)
+    return Client(place.url, place.key)
+
+
+def _is_named() -> bool:
+    """Whether there is a server that is not ours alone."""
+    return bool(_place.named(os.environ) or _place.running(os.environ))
+
+
+def _sandboxes(client: Client, conversation: str) -> List[Sandbox]:
     """The sandboxes of a conversation that can be used: one, or none."""
     usable = {models.SessionState.READY, models.SessionState.PAUSED}
-    found = Sandbox.list(client=client)
-    return [
-        each for each in found if each.labels.get(_LABEL) == conversation and each.state in usable
-    ]
+    found = Sandbox.list(labels={_LABEL: conversation}, client=client)
+    return [each for each in found if each.state in usable]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from . import errors
 from .models import CommandMetadata, Edited, ToolOutcome
@@ -37,10 +37,13 @@ class Result:
     """What the shell said: its directory, a signal, limits that were met."""
     raw: Dict[str, Any] = field(repr=False)
     """The observation as the server sent it."""
+    stderr: Optional[str] = None
+    """What it wrote as errors, if that was asked for apart; otherwise that is in `output`."""
 
     @property
     def stdout(self) -> str:
-        """The same as `output`: a terminal has one stream, and errors are in it too."""
+        """The same as `output`: a terminal has one stream, and errors are in it unless they were
+        asked for apart."""
         return self.output
 
     @property
@@ -121,19 +124,14 @@ class ToolResult:
     raw: Dict[str, Any] = field(repr=False)
 
 
-def result_of(
-    command: str, observation: Dict[str, Any], earlier: List[str], duration: float
-) -> Result:
-    """Reads the observation of a command, after the output that earlier ones had."""
+def result_of(command: str, observation: Dict[str, Any], duration: float) -> Result:
+    """Reads the observation of a command."""
     if observation.get("observation") != "run":
         raise errors.of_observation(_error_id(observation), str(observation.get("content", "")))
     metadata = CommandMetadata.model_validate(observation["extras"]["metadata"])
-    output = str(observation.get("content", ""))
-    if earlier:
-        output = "\n".join(piece for piece in [*earlier, output] if piece)
     return Result(
         command=command,
-        output=output,
+        output=str(observation.get("content", "")),
         exit_code=metadata.exit_code,
         duration=duration,
         timed_out=any(limit.kind == "timed_out" for limit in metadata.limits),

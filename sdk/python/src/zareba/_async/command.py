@@ -1,27 +1,25 @@
-"""A command that runs in the background, and can be waited for, watched and interrupted."""
+"""A command that runs in the background, and can be waited for, watched and ended."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, AsyncIterator, Callable, Dict, List, Optional
+from typing import Any, AsyncIterator, Callable, Dict, Optional
 
 import httpx
 
-from .. import _calls, models
-from .._wait import AsyncLock, async_tell
+from .. import _calls, _checks, models
+from .._wait import async_tell
 from ..errors import BusyError
 from ..result import Result, result_of
 from .client import AsyncClient
+from .output import AsyncOutput
 
-WATCHED = 0.5
-"""Seconds after which whoever watches is told what is new."""
-_UNWATCHED_MAX = 2.0
-"""Seconds that one look at a command takes at most, which is how long an interruption may wait."""
-_INTERRUPTED = 2.0
-"""Seconds that a command has to end after an interruption before it is looked at again."""
+ENDLESS = 30 * 24 * 3600.0
+"""Seconds that a command is waited for which nobody limits: the most that there is."""
+_WAIT = 60.0
+"""Seconds that one request waits at most."""
 _RUNNING = -1
 """The exit code of a command that has not ended."""
-INTERRUPT = "C-c"
 
 OnOutput = Callable[[str], Any]
 
@@ -29,131 +27,132 @@ OnOutput = Callable[[str], Any]
 class AsyncCommand:
     """A command that was started. Several threads or tasks may use it at once.
 
-    It goes on whether or not anybody waits for it. Each look at it is an action in the sandbox's
-    log, like any other.
+    It goes on whether or not anybody waits for it. However often it is looked at, it is one action
+    in the sandbox's log.
     """
 
     def __init__(self, client: AsyncClient, session: str, shell: Optional[str], text: str) -> None:
         self._client = client
         self._session = session
         self._shell = shell
-        self._lock = AsyncLock()
-        self._asked = 0
-        self._pieces: List[str] = []
-        self._last: Optional[Result] = None
-        self._is_done = False
-        self._interrupts = 0
+        self._action = 0
+        self._result: Optional[Result] = None
         self._started = time.monotonic()
         self.text = text
         """The command."""
 
     def __repr__(self) -> str:
-        state = "done" if self._is_done else "running"
+        state = "done" if self.done else "running"
         return f"<AsyncCommand {self.text!r} {state}>"
 
     @property
     def done(self) -> bool:
         """Whether its end is known."""
-        return self._is_done
+        return self._result is not None
 
     @property
     def shell(self) -> Optional[str]:
-        """The name of the shell that it runs in."""
+        """The name of the shell that it runs in, if that has one."""
         return self._shell
+
+    @property
+    def action_id(self) -> int:
+        """The number of its action in the sandbox's log."""
+        return self._action
 
     async def wait(
         self, timeout: Optional[float] = None, on_output: Optional[OnOutput] = None
     ) -> Result:
         """Waits for its end. When the time is up, the result says so and the command goes on.
 
-        `on_output` is called with what it writes, about twice a second.
+        `on_output` is called with each piece of text that it writes, from the beginning, as it
+        comes. Joined, the pieces are exactly what it wrote.
         """
+        timeout = _checks.seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
-        patience, told = WATCHED, 0
-        while True:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            result = await self._step(patience if left is None else min(patience, left))
-            while on_output is not None and told < len(self._pieces):
-                told += 1
-                await async_tell(on_output, self._pieces[told - 1])
-            if self._is_done or left == 0.0:
-                return result
-            patience = WATCHED if on_output else min(patience * 2, _UNWATCHED_MAX)
+        known = ""
+        if on_output is not None:
+            async with AsyncOutput(self._client, self._session, self._action, timeout) as output:
+                async for piece in output:
+                    known += piece
+                    await async_tell(on_output, piece)
+            if output.is_whole:
+                # Its end is about to be recorded.
+                deadline = None
+        result = await self._ended(deadline)
+        if result is None:
+            return await self._unended(known, is_known=on_output is not None)
+        if on_output is not None and not output.is_whole and result.output and not known:
+            # This runtime does not show output before the end.
+            await async_tell(on_output, result.output)
+        return result
 
     async def output(self) -> AsyncIterator[str]:
-        """What it writes, as it comes, until its end: what was said already comes first."""
-        seen = 0
-        while True:
-            while seen < len(self._pieces):
-                seen += 1
-                yield self._pieces[seen - 1]
-            if self._is_done:
-                return
-            await self._step(WATCHED)
+        """What it writes, as it comes, until its end: what was written already comes first.
+
+        Joined, the pieces are exactly what it wrote.
+        """
+        is_empty = True
+        async with AsyncOutput(self._client, self._session, self._action) as output:
+            async for piece in output:
+                is_empty = False
+                yield piece
+        if is_empty and not output.is_whole:
+            result = await self.wait()
+            if result.output:
+                yield result.output
 
     async def interrupt(self) -> None:
         """Presses Ctrl-C. A command that takes no notice goes on."""
-        if self._is_done:
-            return
-        self._interrupts += 1
-        # Whoever is waiting presses the key; if nobody is, we do.
-        async with self._lock:
-            if self._interrupts and not self._is_done:
-                await self._look(_INTERRUPTED)
+        if not self.done:
+            await self._client.send(_calls.stop(self._session, self._action, "interrupt"))
 
-    async def _begin(self) -> None:
+    async def kill(self) -> None:
+        """Kills it with everything that it has started in its shell. Twice is no error."""
+        if not self.done:
+            await self._client.send(_calls.stop(self._session, self._action, "kill"))
+
+    async def _begin(self, action: Dict[str, Any]) -> None:
         """Hands the command over, and returns before it has ended."""
-        action = _calls.run(self.text, timeout=WATCHED, shell=self._shell)
         call = _calls.run_action(self._session, action, wait=False)
         accepted = await self._client.ask(call, models.ActionAccepted)
-        self._asked = accepted.action
+        self._action = accepted.action
 
-    async def _step(self, patience: float) -> Result:
-        """Looks at the command for some time, or until its end."""
-        async with self._lock:
-            if self._last is None or not self._is_done:
-                return await self._look(patience)
-            return self._last
-
-    async def _look(self, patience: float) -> Result:
-        """Takes the next observation of the command. Called by whoever holds the lock."""
-        if self._asked:
-            call = _calls.observation(self._session, self._asked, patience)
+    async def _ended(self, deadline: Optional[float]) -> Optional[Result]:
+        """What came of it, if that is known in time."""
+        while self._result is None:
+            left = _WAIT if deadline is None else max(deadline - time.monotonic(), 0.0)
+            call = _calls.observation(self._session, self._action, min(left, _WAIT))
             answer = await self._client.send(call)
-            if answer.status == httpx.codes.ACCEPTED:
-                return self._remember(_still_waiting(self._asked))
-            self._asked = 0
-            return self._remember(await self._client.observation(self._session, answer))
-        text = ""
-        if self._interrupts:
-            self._interrupts, text, patience = 0, INTERRUPT, _INTERRUPTED
-        # A hard timeout of zero would mean none.
-        action = _calls.run(text, timeout=max(patience, 0.05), shell=self._shell)
-        return self._remember(await self._client.perform(self._session, action))
+            if answer.status != httpx.codes.ACCEPTED:
+                observation = await self._client.observation(self._session, answer)
+                return self._remember(observation)
+            if left == 0.0:
+                return None
+        return self._result
+
+    async def _unended(self, known: str, is_known: bool) -> Result:
+        """What there is of it while it runs."""
+        if not is_known:
+            async with AsyncOutput(self._client, self._session, self._action, 0.0) as output:
+                async for piece in output:
+                    known += piece
+        limit = {"kind": "timed_out", "message": "the wait is over; the command goes on"}
+        observation = {
+            "observation": "run",
+            "content": known.rstrip("\n"),
+            "cause": self._action,
+            "extras": {"metadata": {"exit_code": _RUNNING, "limits": [limit]}},
+        }
+        return result_of(self.text, observation, time.monotonic() - self._started)
 
     def _remember(self, observation: Dict[str, Any]) -> Result:
         took = time.monotonic() - self._started
-        result = result_of(self.text, observation, self._pieces, took)
-        is_first = self._last is None
-        if is_first and is_refused(result):
+        result = result_of(self.text, observation, took)
+        if is_refused(result):
             raise busy(result)
-        if observation.get("content"):
-            self._pieces.append(str(observation["content"]))
-        self._is_done = result.exit_code != _RUNNING
-        self._last = result
+        self._result = result
         return result
-
-
-def _still_waiting(action: int) -> Dict[str, Any]:
-    """Stands for the observation of a command that waits behind another one in its shell."""
-    limit = {"kind": "timed_out", "message": "the command has not been started yet"}
-    metadata = {"exit_code": _RUNNING, "limits": [limit]}
-    return {
-        "observation": "run",
-        "content": "",
-        "cause": action,
-        "extras": {"metadata": metadata},
-    }
 
 
 def is_refused(result: Result) -> bool:

@@ -8,7 +8,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Mapping, Optional, Sequence, Type, Union
 
-from .. import _calls, _frames, models
+from .. import _calls, _checks, _frames, models
 from .._wait import async_tell
 from ..errors import BusyError, DisconnectedError, InternalError, TimedOutError
 from ..result import ProgramOutput, ProgramResult
@@ -54,11 +54,12 @@ class AsyncProgram:
         terminal: Optional[models.ProgramTerminal],
     ) -> AsyncProgram:
         is_line = isinstance(program, str)
-        wanted = models.StartProgram(
+        wanted = _checks.made(
+            models.StartProgram,
             argv=None if is_line else list(program),
             command=str(program) if is_line else None,
             cwd=cwd,
-            env=dict(env or {}),
+            env=_checks.texts(env),
             terminal=terminal,
             stdin=stdin,
         )

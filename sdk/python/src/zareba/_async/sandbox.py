@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import uuid
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import (
+    Any,
+    Dict,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+    overload,
+)
 
-from .. import _calls, _http, models
+from .. import _calls, _checks, _http, _relay, models
+from .._checks import Path
 from .._defaults import async_default_client
-from ..errors import BusyError, InternalError, NotFoundError, TimedOutError
+from .._shell_words import one_command
+from .._wait import async_beside
+from ..errors import BusyError, InternalError, NotFoundError, TimedOutError, UnsupportedError
 from ..result import Edit, Result, edit_of
 from .client import AsyncClient
-from .command import AsyncCommand, OnOutput
+from .command import ENDLESS, AsyncCommand, OnOutput
 from .env import AsyncEnv
 from .files import AsyncFiles
 from .messages import AsyncEvents
@@ -31,7 +46,17 @@ class AsyncSandbox:
     closed in the end, and one that was connected to goes on.
     """
 
-    def __init__(self, client: AsyncClient, session: models.Session, owned: bool = False) -> None:
+    def __init__(
+        self,
+        client: Optional[AsyncClient] = None,
+        session: Optional[models.Session] = None,
+        owned: bool = False,
+    ) -> None:
+        if client is None or session is None:
+            raise _checks.invalid(
+                "a sandbox is not made like this",
+                "use `Sandbox.create()`, or `Sandbox.connect(id)` for one that is there already",
+            )
         self._client = client
         self._session = session
         self._owned = owned
@@ -70,22 +95,24 @@ class AsyncSandbox:
         any case.
         """
         client = client or async_default_client()
-        limits = models.SessionLimits(
-            idle_timeout=idle_timeout,
-            when_idle=models.Idle(when_idle) if when_idle else None,
-            life_max=life_max,
+        limits = _checks.made(
+            models.SessionLimits,
+            idle_timeout=_checks.seconds(idle_timeout, "idle_timeout"),
+            when_idle=when_idle,
+            life_max=_checks.seconds(life_max, "life_max"),
         )
-        new = models.CreateSession(
+        new = _checks.made(
+            models.CreateSession,
             id=id or f"py-{uuid.uuid4().hex[:24]}",
             runtime=runtime,
             image=image,
             workspace=workspace,
-            environment=dict(env or {}),
-            secrets=dict(secrets or {}),
-            labels=dict(labels or {}),
-            timeout=timeout,
+            environment=_checks.texts(env),
+            secrets=_checks.texts(secrets, "secrets"),
+            labels=_checks.texts(labels, "labels"),
+            timeout=_checks.timeout(timeout),
             limits=limits,
-            setup=models.Setup(setup),
+            setup=setup,
         )
         session = await _create(client, new, is_ours=id is None)
         return cls(client, session, owned=True)
@@ -99,10 +126,18 @@ class AsyncSandbox:
 
     @classmethod
     async def list(
-        cls, *, closed: bool = False, client: Optional[AsyncClient] = None
-    ) -> List[models.Session]:
-        """All sandboxes that the key may see, without those that are closed unless asked for."""
+        cls,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        closed: bool = False,
+        client: Optional[AsyncClient] = None,
+    ) -> List[AsyncSandbox]:
+        """All sandboxes that the key may see and that have these labels.
+
+        Those that are closed are left out unless asked for.
+        """
         client = client or async_default_client()
+        wanted = _checks.texts(labels, "labels").items()
         found: List[models.Session] = []
         after: Optional[str] = None
         while True:
@@ -111,7 +146,8 @@ class AsyncSandbox:
             found += page.sessions
             after = page.next
             if after is None:
-                return [each for each in found if closed or each.state != "closed"]
+                open_ones = (each for each in found if closed or each.state != "closed")
+                return [cls(client, each) for each in open_ones if wanted <= each.labels.items()]
 
     async def __aenter__(self) -> AsyncSandbox:
         return self
@@ -134,6 +170,16 @@ class AsyncSandbox:
         return self._session.id
 
     @property
+    def labels(self) -> Dict[str, str]:
+        """What it was labelled with."""
+        return dict(self._session.labels)
+
+    @property
+    def state(self) -> str:
+        """How it was when it was last asked about: see :meth:`info`."""
+        return self._session.state
+
+    @property
     def workspace(self) -> str:
         """The directory to work in, as programs inside see it."""
         return self._session.workspace
@@ -143,26 +189,88 @@ class AsyncSandbox:
         """The connection that it uses."""
         return self._client
 
+    @overload
     async def run(
         self,
         command: str,
         *,
         timeout: Optional[float] = None,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         shell: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
-    ) -> Result:
-        """Runs a command and returns what came of it: see :meth:`AsyncShell.run`."""
-        return await self.shell(shell).run(
-            command, timeout=timeout, cwd=cwd, env=env, on_output=on_output
-        )
+        separate_stderr: bool = False,
+        background: Literal[False] = False,
+    ) -> Result: ...
 
-    async def start(self, command: str, *, shell: Optional[str] = None) -> AsyncCommand:
-        """Starts a command in the background, in a shell of its own unless one is named."""
-        if shell is None:
-            shell = f"background-{uuid.uuid4().hex[:12]}"
-        return await self.shell(shell).start(command)
+    @overload
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout: Optional[float] = None,
+        cwd: Optional[Path] = None,
+        shell: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        on_output: None = None,
+        separate_stderr: Literal[False] = False,
+        background: Literal[True],
+    ) -> AsyncCommand: ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout: Optional[float] = None,
+        cwd: Optional[Path] = None,
+        shell: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        on_output: Optional[OnOutput] = None,
+        separate_stderr: bool = False,
+        background: bool = False,
+    ) -> Union[Result, AsyncCommand]:
+        """Runs a command and returns what came of it: see :meth:`AsyncShell.run`.
+
+        `user` must be the one that the sandbox runs as. With `background` it is started, as by
+        :meth:`start`.
+        """
+        if user is not None:
+            await self._require_user(user)
+        if not background:
+            return await self.shell(shell).run(
+                command,
+                timeout=timeout,
+                cwd=cwd,
+                env=env,
+                on_output=on_output,
+                separate_stderr=separate_stderr,
+            )
+        if on_output is not None or separate_stderr:
+            raise _checks.invalid(
+                "`background` goes with neither `on_output` nor `separate_stderr`",
+                "read `output()` of what it returns, or use `program` for streams that are apart",
+            )
+        return await self.start(command, shell=shell, cwd=cwd, env=env, timeout=timeout)
+
+    async def start(
+        self,
+        command: str,
+        *,
+        shell: Optional[str] = None,
+        cwd: Optional[Path] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> AsyncCommand:
+        """Starts a command in the background: see :meth:`AsyncShell.start`.
+
+        It has a shell of its own, which ends with it, unless one is named.
+        """
+        text = one_command(_checks.command(command))
+        patience = _checks.timeout(timeout) or ENDLESS
+        return await self.shell(shell)._start(text, cwd, env, patience, alone=shell is None)
 
     def shell(self, name: Optional[str] = None) -> AsyncShell:
         """A shell by its name, which is made when it is first used."""
@@ -182,7 +290,9 @@ class AsyncSandbox:
         It is a list of words, or a line for a shell. `stdin` says whether it reads what we write;
         `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes.
         """
-        size = models.ProgramTerminal(cols=terminal[0], rows=terminal[1]) if terminal else None
+        size = None
+        if terminal is not None:
+            size = _checks.made(models.ProgramTerminal, cols=terminal[0], rows=terminal[1])
         return await AsyncProgram._start(self._client, self.id, program, cwd, env, stdin, size)
 
     async def terminal(
@@ -197,13 +307,14 @@ class AsyncSandbox:
     ) -> AsyncTerminal:
         """Opens a terminal: with a shell, a line for one, or a program as a list of words."""
         is_line = isinstance(command, str)
-        wanted = models.CreateTerminal(
+        wanted = _checks.made(
+            models.CreateTerminal,
             name=name,
             argv=None if is_line or command is None else list(command),
             command=str(command) if is_line else None,
             directory=cwd,
-            environment=dict(env or {}),
-            size=models.WindowSize(columns=columns, rows=rows),
+            environment=_checks.texts(env),
+            size=_checks.made(models.WindowSize, columns=columns, rows=rows),
         )
         return await open_terminal(self._client, self.id, wanted)
 
@@ -235,9 +346,37 @@ class AsyncSandbox:
         return AsyncEvents(self._client, self.id, from_, follow)
 
     async def port(self, number: int) -> str:
-        """Shares a port of the sandbox, and returns the address that nobody else can guess."""
+        """Shares a port of the sandbox, and returns the address that nobody else can guess.
+
+        Programs and browsers can open it where the server can be reached. Pages that refer to
+        `/` need :meth:`port_for_browsers`.
+        """
+        share = await self._share(number)
+        place = await self._client.place()
+        if place.socket is None:
+            return place.base_url + share.path
+        relay = await async_beside(lambda: _relay.to(place.socket or ""))
+        return relay + share.path
+
+    async def port_for_browsers(self, number: int) -> str:
+        """The same as a host of its own, `….localhost` unless the server has a domain for it.
+
+        Browsers know what that means; other programs mostly do not.
+        """
+        share = await self._share(number)
+        if not share.url.startswith("http"):
+            raise UnsupportedError(
+                "a server on a socket has no address for browsers",
+                code="unsupported",
+                hint="use `port`, or a server on a port: `zareba serve`",
+            )
+        return share.url
+
+    async def _share(self, number: int) -> models.SharedPort:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 1 << 16:
+            raise _checks.invalid(f"a port is a number from 1 to 65535, and not {number!r}")
         call = _calls.call("share_port", session=self.id, port=number).repeated()
-        return (await self._client.ask(call.within(_calls.LONG), models.SharedPort)).url
+        return await self._client.ask(call.within(_calls.LONG), models.SharedPort)
 
     async def unshare_port(self, number: int) -> None:
         """Takes the address of a port back."""
@@ -278,6 +417,16 @@ class AsyncSandbox:
         except NotFoundError:
             if not purge:
                 raise
+
+    async def _require_user(self, user: str) -> None:
+        """Refuses a user that commands cannot run as: there is no other than the sandbox's own."""
+        own = (await self.run("id -un", cwd="/")).check().output.strip()
+        if user != own:
+            raise UnsupportedError(
+                f"commands of this sandbox run as `{own}`, and cannot run as `{user}`",
+                code="unsupported",
+                hint="the server's settings name the user of a sandbox",
+            )
 
     async def _about(self, operation: str) -> models.Session:
         call = _calls.session(operation, self.id)

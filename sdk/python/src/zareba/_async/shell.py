@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Mapping, Optional
+import uuid
+from dataclasses import replace
+from functools import partial
+from typing import Any, Dict, Mapping, Optional
 
-from .. import _calls
-from .._shell_words import one_command
+from .. import _calls, _checks
+from .._checks import Path
+from .._shell_words import in_shell, one_command
+from .._wait import async_cancelled, async_in_the_end
 from ..result import Result, result_of
 from .client import AsyncClient
-from .command import INTERRUPT, AsyncCommand, OnOutput, busy, is_refused
+from .command import ENDLESS, AsyncCommand, OnOutput, busy, is_refused
+
+INTERRUPT = "C-c"
 
 
 class AsyncShell:
@@ -29,38 +36,97 @@ class AsyncShell:
         command: str,
         *,
         timeout: Optional[float] = None,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         on_output: Optional[OnOutput] = None,
+        separate_stderr: bool = False,
     ) -> Result:
         """Runs a command, or a script of several lines, and returns what came of it.
 
         After `timeout` seconds (the sandbox's own when left out) the result says `timed_out`, and
         the command goes on in its shell. With `cwd` or `env` it runs in a new shell of its own,
         which starts there and with these variables, and ends with it. `on_output` is called with
-        what is new about twice a second; without a timeout such a command is waited for until its
-        end, and `cwd` and `env` cannot be used with it.
+        each piece of text as it comes; without a timeout such a command is waited for until its
+        end. With `separate_stderr`, errors are in the result's `stderr` and not in its output.
+
+        Whoever is cancelled while this waits stops the command.
         """
-        if on_output is not None:
-            if cwd is not None or env:
-                raise ValueError("`on_output` cannot be used together with `cwd` or `env`")
-            started = await self.start(command)
-            return await started.wait(timeout, on_output)
+        timeout = _checks.timeout(timeout)
+        text = one_command(_checks.command(command))
+        errors = f"/tmp/.zareba-stderr-{uuid.uuid4().hex}" if separate_stderr else None
+        if errors is not None:
+            text = f"{in_shell(text)} 2>{errors}"
         begun = time.monotonic()
-        text = one_command(command)
-        action = _calls.run(text, timeout=timeout, shell=self.name, cwd=cwd, env=env)
-        observation = await self._client.perform(self._session, action)
-        result = result_of(command, observation, [], time.monotonic() - begun)
+        if on_output is not None:
+            started = await self._start(text, cwd, env, timeout or ENDLESS)
+            try:
+                result = await started.wait(on_output=on_output)
+            except async_cancelled:
+                stop = partial(self._client.stop, self._session, started.action_id)
+                await async_in_the_end(stop)
+                raise
+        else:
+            action = self._action(text, cwd, env, timeout)
+            observation = await self._client.perform(self._session, action)
+            result = result_of(command, observation, time.monotonic() - begun)
         if is_refused(result):
             raise busy(result)
-        return result
+        result = replace(result, command=command)
+        return result if errors is None else await self._with_errors(result, errors)
 
-    async def start(self, command: str) -> AsyncCommand:
-        """Starts a command and returns at once. Until it ends, this shell runs no other."""
-        text = one_command(command)
+    async def start(
+        self,
+        command: str,
+        *,
+        cwd: Optional[Path] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> AsyncCommand:
+        """Starts a command and returns at once. Until it ends, this shell runs no other.
+
+        With `cwd` or `env` it runs in a new shell of its own, as with :meth:`run`. After `timeout`
+        seconds it counts as left running, as with :meth:`run`.
+        """
+        text = one_command(_checks.command(command))
+        return await self._start(text, cwd, env, _checks.timeout(timeout) or ENDLESS)
+
+    async def _start(
+        self,
+        text: str,
+        cwd: Optional[Path],
+        env: Optional[Mapping[str, str]],
+        timeout: float,
+        alone: bool = False,
+    ) -> AsyncCommand:
         started = AsyncCommand(self._client, self._session, self.name, text)
-        await started._begin()
+        await started._begin(self._action(text, cwd, env, timeout, alone))
         return started
+
+    def _action(
+        self,
+        text: str,
+        cwd: Optional[Path],
+        env: Optional[Mapping[str, str]],
+        timeout: Optional[float],
+        alone: bool = False,
+    ) -> Dict[str, Any]:
+        return _calls.run(
+            text,
+            timeout=timeout,
+            shell=self.name,
+            cwd=_checks.directory(cwd),
+            env=_checks.texts(env),
+            alone=alone,
+        )
+
+    async def _with_errors(self, result: Result, path: str) -> Result:
+        """The result with what the command wrote as errors."""
+        call = _calls.call("read_file", session=self._session).asking(path=path)
+        content = (await self._client.send(call.within(_calls.LONG))).content
+        if not result.timed_out:
+            gone = _calls.call("remove_file", session=self._session).asking(path=path)
+            await self._client.send(gone.repeated())
+        return replace(result, stderr=content.decode(errors="replace"))
 
     async def more(self, timeout: float = 1.0) -> Result:
         """Waits for a command that was left running, and returns what it wrote meanwhile."""
@@ -76,15 +142,16 @@ class AsyncShell:
 
     async def _press(self, text: str, timeout: float, typed: bool) -> Result:
         started = time.monotonic()
-        action = _calls.run(text, timeout=timeout, shell=self.name, typed=typed)
+        patience = _checks.timeout(timeout)
+        action = _calls.run(text, timeout=patience, shell=self.name, typed=typed)
         observation = await self._client.perform(self._session, action)
-        return result_of(text, observation, [], time.monotonic() - started)
+        return result_of(text, observation, time.monotonic() - started)
 
     async def _run_whole(self, command: str) -> Result:
         """Runs a command of ours, whose output is not cut."""
         action = _calls.run(command, shell=self.name, whole=True)
         observation = await self._client.perform(self._session, action)
-        result = result_of(command, observation, [], 0.0)
+        result = result_of(command, observation, 0.0)
         if is_refused(result):
             raise busy(result)
         return result

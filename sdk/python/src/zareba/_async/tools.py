@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
-from .. import _calls, _http, models
+from .. import _calls, _checks, _http, models
 from ..errors import NotFoundError
 from ..result import ToolResult, tool_result_of
 from .client import AsyncClient
@@ -33,13 +33,15 @@ class AsyncTools:
         told in `failures`. `python` is the interpreter, `env` its variables, `directory` where it
         starts (the workspace when left out), `threads` how many calls it runs at once.
         """
-        wanted = models.AddTools(
+        _checks.entrypoints(entrypoints)
+        wanted = _checks.made(
+            models.AddTools,
             entrypoints=list(entrypoints),
             python=python,
-            environment=dict(env or {}),
+            environment=_checks.texts(env),
             directory=directory,
             threads=threads,
-            commands=[models.CommandTool.model_validate(each) for each in commands],
+            commands=list(commands),
         )
         call = _calls.call("add_tools", session=self._session).carrying(wanted)
         return await self._client.ask(call.within(_calls.LONG), models.ToolsAdded)
@@ -67,6 +69,7 @@ class AsyncTools:
         What it raises is raised here as :class:`zareba.ToolError`. Arguments are held against the
         tool's schema first, unless `checked` is false. After `timeout` seconds it is ended.
         """
+        timeout = _checks.timeout(timeout)
         action = _calls.call_tool(name, dict(arguments or {}), list(positional), timeout, checked)
         return tool_result_of(await self._client.perform(self._session, action))
 

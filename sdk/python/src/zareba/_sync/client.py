@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Tuple, Type
@@ -13,10 +14,20 @@ from .. import _blobs, _calls, _find, _http, _place, models
 from .._calls import Call
 from .._http1 import Answer
 from .._tries import Tries
-from .._wait import Lock, Owned, beside, pause
-from ..errors import DisconnectedError, ZarebaError
+from .._wait import (
+    Lock,
+    Owned,
+    beside,
+    cancelled,
+    in_the_end,
+    pause,
+)
+from ..errors import ClosedError, DisconnectedError, ZarebaError
 from .link import Body, Link
 from .wire import Wire
+
+_INTERRUPTED = 2.0
+"""Seconds that a command has to end after an interruption."""
 
 
 class Client:
@@ -96,6 +107,7 @@ class Client:
                 error.in_doubt = tries.in_doubt
                 wait = tries.wait_after(error)
                 if wait is None:
+                    self._explain(call, error)
                     raise
             pause(wait)
 
@@ -134,12 +146,52 @@ class Client:
 
     def perform(self, session: str, action: Dict[str, Any]) -> Dict[str, Any]:
         """Runs an action and returns its observation."""
-        answer = self.send(_calls.run_action(session, action, wait=True))
+        call = _calls.run_action(session, action, wait=True)
+        try:
+            return self._performed(session, call)
+        except cancelled:
+            in_the_end(lambda: self._abandon(session, call))
+            raise
+
+    def _performed(self, session: str, call: Call) -> Dict[str, Any]:
+        answer = self.send(call)
         while answer.status == httpx.codes.ACCEPTED:
             # The wait got too long for one request.
             accepted = _http.parse(models.ActionAccepted, answer.content)
             answer = self.send(_calls.observation(session, accepted.action, 60.0))
         return self.observation(session, answer)
+
+    def stop(self, session: str, action: int) -> None:
+        """Brings an action to its end: with Ctrl-C, and if that is not heard, without asking."""
+        self.send(_calls.stop(session, action, "interrupt"))
+        answer = self.send(_calls.observation(session, action, _INTERRUPTED))
+        if answer.status == httpx.codes.ACCEPTED:
+            self.send(_calls.stop(session, action, "kill"))
+            self.send(_calls.observation(session, action, _INTERRUPTED))
+
+    def _abandon(self, session: str, call: Call) -> None:
+        """Stops the action of a request whose answer nobody wants any more."""
+        with contextlib.suppress(ZarebaError):
+            # Its number is what the same request gets under the same name.
+            accepted = self.ask(_calls.accepted(call), models.ActionAccepted)
+            self.stop(session, accepted.action)
+
+    def _explain(self, call: Call, error: ZarebaError) -> None:
+        """Says that a sandbox has ended, where the server says that it is in the wrong state."""
+        if call.session is None or error.code != "conflict":
+            return
+        try:
+            asked = _calls.session("get_session", call.session)
+            session = _http.parse(models.Session, (self._send_once(asked, None)).content)
+        except ZarebaError:
+            return
+        if session.state in (models.SessionState.CLOSED, models.SessionState.FAILED):
+            raise ClosedError(
+                f"the sandbox `{call.session}` is {session.state}",
+                code="closed",
+                request_id=error.request_id,
+                status=error.status,
+            ) from error
 
     def observation(self, session: str, answer: Answer) -> Dict[str, Any]:
         """The observation in an answer, with all of its parts."""

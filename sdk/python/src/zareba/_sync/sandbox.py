@@ -5,14 +5,29 @@ from __future__ import annotations
 
 import uuid
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import (
+    Any,
+    Dict,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+    overload,
+)
 
-from .. import _calls, _http, models
+from .. import _calls, _checks, _http, _relay, models
+from .._checks import Path
 from .._defaults import default_client
-from ..errors import BusyError, InternalError, NotFoundError, TimedOutError
+from .._shell_words import one_command
+from .._wait import beside
+from ..errors import BusyError, InternalError, NotFoundError, TimedOutError, UnsupportedError
 from ..result import Edit, Result, edit_of
 from .client import Client
-from .command import Command, OnOutput
+from .command import ENDLESS, Command, OnOutput
 from .env import Env
 from .files import Files
 from .messages import Events
@@ -32,7 +47,17 @@ class Sandbox:
     closed in the end, and one that was connected to goes on.
     """
 
-    def __init__(self, client: Client, session: models.Session, owned: bool = False) -> None:
+    def __init__(
+        self,
+        client: Optional[Client] = None,
+        session: Optional[models.Session] = None,
+        owned: bool = False,
+    ) -> None:
+        if client is None or session is None:
+            raise _checks.invalid(
+                "a sandbox is not made like this",
+                "use `Sandbox.create()`, or `Sandbox.connect(id)` for one that is there already",
+            )
         self._client = client
         self._session = session
         self._owned = owned
@@ -71,22 +96,24 @@ class Sandbox:
         any case.
         """
         client = client or default_client()
-        limits = models.SessionLimits(
-            idle_timeout=idle_timeout,
-            when_idle=models.Idle(when_idle) if when_idle else None,
-            life_max=life_max,
+        limits = _checks.made(
+            models.SessionLimits,
+            idle_timeout=_checks.seconds(idle_timeout, "idle_timeout"),
+            when_idle=when_idle,
+            life_max=_checks.seconds(life_max, "life_max"),
         )
-        new = models.CreateSession(
+        new = _checks.made(
+            models.CreateSession,
             id=id or f"py-{uuid.uuid4().hex[:24]}",
             runtime=runtime,
             image=image,
             workspace=workspace,
-            environment=dict(env or {}),
-            secrets=dict(secrets or {}),
-            labels=dict(labels or {}),
-            timeout=timeout,
+            environment=_checks.texts(env),
+            secrets=_checks.texts(secrets, "secrets"),
+            labels=_checks.texts(labels, "labels"),
+            timeout=_checks.timeout(timeout),
             limits=limits,
-            setup=models.Setup(setup),
+            setup=setup,
         )
         session = _create(client, new, is_ours=id is None)
         return cls(client, session, owned=True)
@@ -100,10 +127,18 @@ class Sandbox:
 
     @classmethod
     def list(
-        cls, *, closed: bool = False, client: Optional[Client] = None
-    ) -> List[models.Session]:
-        """All sandboxes that the key may see, without those that are closed unless asked for."""
+        cls,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        closed: bool = False,
+        client: Optional[Client] = None,
+    ) -> List[Sandbox]:
+        """All sandboxes that the key may see and that have these labels.
+
+        Those that are closed are left out unless asked for.
+        """
         client = client or default_client()
+        wanted = _checks.texts(labels, "labels").items()
         found: List[models.Session] = []
         after: Optional[str] = None
         while True:
@@ -112,7 +147,8 @@ class Sandbox:
             found += page.sessions
             after = page.next
             if after is None:
-                return [each for each in found if closed or each.state != "closed"]
+                open_ones = (each for each in found if closed or each.state != "closed")
+                return [cls(client, each) for each in open_ones if wanted <= each.labels.items()]
 
     def __enter__(self) -> Sandbox:
         return self
@@ -135,6 +171,16 @@ class Sandbox:
         return self._session.id
 
     @property
+    def labels(self) -> Dict[str, str]:
+        """What it was labelled with."""
+        return dict(self._session.labels)
+
+    @property
+    def state(self) -> str:
+        """How it was when it was last asked about: see :meth:`info`."""
+        return self._session.state
+
+    @property
     def workspace(self) -> str:
         """The directory to work in, as programs inside see it."""
         return self._session.workspace
@@ -144,26 +190,88 @@ class Sandbox:
         """The connection that it uses."""
         return self._client
 
+    @overload
     def run(
         self,
         command: str,
         *,
         timeout: Optional[float] = None,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         shell: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
-    ) -> Result:
-        """Runs a command and returns what came of it: see :meth:`Shell.run`."""
-        return self.shell(shell).run(
-            command, timeout=timeout, cwd=cwd, env=env, on_output=on_output
-        )
+        separate_stderr: bool = False,
+        background: Literal[False] = False,
+    ) -> Result: ...
 
-    def start(self, command: str, *, shell: Optional[str] = None) -> Command:
-        """Starts a command in the background, in a shell of its own unless one is named."""
-        if shell is None:
-            shell = f"background-{uuid.uuid4().hex[:12]}"
-        return self.shell(shell).start(command)
+    @overload
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: Optional[float] = None,
+        cwd: Optional[Path] = None,
+        shell: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        on_output: None = None,
+        separate_stderr: Literal[False] = False,
+        background: Literal[True],
+    ) -> Command: ...
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: Optional[float] = None,
+        cwd: Optional[Path] = None,
+        shell: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        on_output: Optional[OnOutput] = None,
+        separate_stderr: bool = False,
+        background: bool = False,
+    ) -> Union[Result, Command]:
+        """Runs a command and returns what came of it: see :meth:`Shell.run`.
+
+        `user` must be the one that the sandbox runs as. With `background` it is started, as by
+        :meth:`start`.
+        """
+        if user is not None:
+            self._require_user(user)
+        if not background:
+            return self.shell(shell).run(
+                command,
+                timeout=timeout,
+                cwd=cwd,
+                env=env,
+                on_output=on_output,
+                separate_stderr=separate_stderr,
+            )
+        if on_output is not None or separate_stderr:
+            raise _checks.invalid(
+                "`background` goes with neither `on_output` nor `separate_stderr`",
+                "read `output()` of what it returns, or use `program` for streams that are apart",
+            )
+        return self.start(command, shell=shell, cwd=cwd, env=env, timeout=timeout)
+
+    def start(
+        self,
+        command: str,
+        *,
+        shell: Optional[str] = None,
+        cwd: Optional[Path] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> Command:
+        """Starts a command in the background: see :meth:`Shell.start`.
+
+        It has a shell of its own, which ends with it, unless one is named.
+        """
+        text = one_command(_checks.command(command))
+        patience = _checks.timeout(timeout) or ENDLESS
+        return self.shell(shell)._start(text, cwd, env, patience, alone=shell is None)
 
     def shell(self, name: Optional[str] = None) -> Shell:
         """A shell by its name, which is made when it is first used."""
@@ -183,7 +291,9 @@ class Sandbox:
         It is a list of words, or a line for a shell. `stdin` says whether it reads what we write;
         `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes.
         """
-        size = models.ProgramTerminal(cols=terminal[0], rows=terminal[1]) if terminal else None
+        size = None
+        if terminal is not None:
+            size = _checks.made(models.ProgramTerminal, cols=terminal[0], rows=terminal[1])
         return Program._start(self._client, self.id, program, cwd, env, stdin, size)
 
     def terminal(
@@ -198,13 +308,14 @@ class Sandbox:
     ) -> Terminal:
         """Opens a terminal: with a shell, a line for one, or a program as a list of words."""
         is_line = isinstance(command, str)
-        wanted = models.CreateTerminal(
+        wanted = _checks.made(
+            models.CreateTerminal,
             name=name,
             argv=None if is_line or command is None else list(command),
             command=str(command) if is_line else None,
             directory=cwd,
-            environment=dict(env or {}),
-            size=models.WindowSize(columns=columns, rows=rows),
+            environment=_checks.texts(env),
+            size=_checks.made(models.WindowSize, columns=columns, rows=rows),
         )
         return open_terminal(self._client, self.id, wanted)
 
@@ -236,9 +347,37 @@ class Sandbox:
         return Events(self._client, self.id, from_, follow)
 
     def port(self, number: int) -> str:
-        """Shares a port of the sandbox, and returns the address that nobody else can guess."""
+        """Shares a port of the sandbox, and returns the address that nobody else can guess.
+
+        Programs and browsers can open it where the server can be reached. Pages that refer to
+        `/` need :meth:`port_for_browsers`.
+        """
+        share = self._share(number)
+        place = self._client.place()
+        if place.socket is None:
+            return place.base_url + share.path
+        relay = beside(lambda: _relay.to(place.socket or ""))
+        return relay + share.path
+
+    def port_for_browsers(self, number: int) -> str:
+        """The same as a host of its own, `….localhost` unless the server has a domain for it.
+
+        Browsers know what that means; other programs mostly do not.
+        """
+        share = self._share(number)
+        if not share.url.startswith("http"):
+            raise UnsupportedError(
+                "a server on a socket has no address for browsers",
+                code="unsupported",
+                hint="use `port`, or a server on a port: `zareba serve`",
+            )
+        return share.url
+
+    def _share(self, number: int) -> models.SharedPort:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 1 << 16:
+            raise _checks.invalid(f"a port is a number from 1 to 65535, and not {number!r}")
         call = _calls.call("share_port", session=self.id, port=number).repeated()
-        return (self._client.ask(call.within(_calls.LONG), models.SharedPort)).url
+        return self._client.ask(call.within(_calls.LONG), models.SharedPort)
 
     def unshare_port(self, number: int) -> None:
         """Takes the address of a port back."""
@@ -279,6 +418,16 @@ class Sandbox:
         except NotFoundError:
             if not purge:
                 raise
+
+    def _require_user(self, user: str) -> None:
+        """Refuses a user that commands cannot run as: there is no other than the sandbox's own."""
+        own = (self.run("id -un", cwd="/")).check().output.strip()
+        if user != own:
+            raise UnsupportedError(
+                f"commands of this sandbox run as `{own}`, and cannot run as `{user}`",
+                code="unsupported",
+                hint="the server's settings name the user of a sandbox",
+            )
 
     def _about(self, operation: str) -> models.Session:
         call = _calls.session(operation, self.id)

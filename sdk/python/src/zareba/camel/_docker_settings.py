@@ -70,9 +70,19 @@ def _network(value: Any) -> Settings:
 
 
 def _ports(value: Any) -> Settings:
-    """A dictionary from the port inside to the one outside."""
+    """A dictionary from the port inside to the one outside.
+
+    CAMEL puts one of its own in the place of whatever is given; its examples give a number.
+    """
+    if value is None or isinstance(value, int):
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidError(
+            f"`ports` is a dictionary from ports inside to ports outside, and not {value!r}",
+            code="invalid",
+        )
     made = []
-    for inside, outside in dict(value).items():
+    for inside, outside in value.items():
         number = str(inside).partition("/")[0]
         made.append(f"{outside}:{number}" if outside else number)
     return {"ZAREBA_DOCKER_PORTS": json.dumps(made)}

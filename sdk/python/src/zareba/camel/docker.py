@@ -6,7 +6,7 @@ import codecs
 import os
 import sys
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from .. import _private
 from .._sync.client import Client
@@ -148,7 +148,7 @@ class UbuntuDockerRuntime(DockerRuntime):
         self,
         funcs: Any,
         entrypoint: Optional[str] = None,
-        redirect_stdout: bool = False,
+        redirect_stdout: Union[bool, Mapping[str, Any]] = False,
         arguments: Optional[Mapping[str, Any]] = None,
     ) -> Self:
         """Adds tools. A command that says `python` means the Python of this runtime."""

@@ -89,15 +89,21 @@ class ZarebaRuntime(BaseRuntime):
         self,
         funcs: Any,
         entrypoint: Optional[str] = None,
-        redirect_stdout: bool = False,
+        redirect_stdout: Union[bool, Mapping[str, Any]] = False,
         arguments: Optional[Mapping[str, Any]] = None,
     ) -> Self:
         """Adds a tool or a list of them, and says where they are found inside the sandbox.
 
         `entrypoint` is what Python imports there: a function, or a toolkit, which is made with
         `arguments`. Left out, it is read off the functions. With `redirect_stdout` what a tool
-        prints is printed here as well.
+        prints is printed here as well. A dictionary in its place, as in CAMEL's examples, is
+        what the toolkit is made with.
         """
+        if isinstance(redirect_stdout, Mapping):
+            if arguments is not None:
+                raise TypeError("what a toolkit is made with is given twice")
+            arguments = redirect_stdout
+            redirect_stdout = False
         if not isinstance(redirect_stdout, bool):
             raise TypeError(
                 f"`redirect_stdout` is true or false, and not {type(redirect_stdout).__name__}; "
