@@ -6,6 +6,7 @@
 
 mod actor;
 mod dialect;
+mod heard;
 mod keys;
 mod observe;
 mod process;

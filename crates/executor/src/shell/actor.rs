@@ -20,7 +20,8 @@ use zareba_terminal::{Child, ExitReason, Limits, Screen};
 use zareba_wire::output::StopMeans;
 
 use super::{
-    keys::{self, Key},
+    heard::end_of,
+    keys::Key,
     process::{ShellProcess, ShellSpec, StartShellError},
     report::{Report, Subject},
     spill::Spill,
@@ -52,9 +53,6 @@ const BACKLOG_MAX: usize = 64;
 /// A terminal in line mode drops what a line has beyond this.
 const LINE_MAX_BYTES: usize = 4094;
 
-/// The key that interrupts.
-const INTERRUPT: &str = "C-c";
-
 /// The task's state.
 pub(super) struct Actor {
     pub(super) spec: ShellSpec,
@@ -83,7 +81,7 @@ pub(super) struct Actor {
     chunk: Vec<u8>,
 }
 
-enum Event {
+pub(super) enum Event {
     Deadline,
     Reported,
     ShellEnded(io::Result<ExitReason>),
@@ -326,29 +324,6 @@ impl Actor {
         });
     }
 
-    /// Brings the command to its end, which the one who waits is told of like any other.
-    fn stop(&mut self, means: StopMeans) {
-        match means {
-            StopMeans::Interrupt => {
-                if let Some(key) = keys::control_key(INTERRUPT) {
-                    // A key is never too long.
-                    let _ = self.type_in(Ask::Press(key));
-                }
-            }
-            StopMeans::Kill => {
-                if let Some(process) = &self.process {
-                    process.child.kill_session();
-                }
-            }
-        }
-    }
-
-    fn begin_output(&self, heard: Option<&ActionOutput>, from: u64) {
-        if let Some(output) = heard {
-            output.begin(self.spill.recording(), from);
-        }
-    }
-
     fn submit(&mut self, command: String, previous: Option<Previous>) {
         self.last_id += 1;
         self.spill.start();
@@ -385,7 +360,7 @@ impl Actor {
         }
     }
 
-    fn type_in(&mut self, ask: Ask) -> Result<(), Outcome> {
+    pub(super) fn type_in(&mut self, ask: Ask) -> Result<(), Outcome> {
         let bytes = match ask {
             Ask::Wait | Ask::Run(_) => return Ok(()),
             Ask::Press(key) => {
@@ -654,17 +629,5 @@ impl Actor {
             search_path: self.last_search_path.clone(),
             shell_lost: None,
         }
-    }
-}
-
-/// The one who waits went away, or is asked to end.
-async fn end_of(waiter: &mut Option<Waiter>) -> Event {
-    let Some(waiter) = waiter else {
-        return std::future::pending().await;
-    };
-    let (gone, stop) = waiter.ends();
-    tokio::select! {
-        () = gone => Event::AskerGone,
-        means = stop => Event::Stop(means),
     }
 }
