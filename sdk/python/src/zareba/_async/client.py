@@ -25,8 +25,10 @@ from ..errors import ClosedError, DisconnectedError, ZarebaError
 from .link import AsyncLink, Body
 from .wire import AsyncWire
 
+_INTERRUPTS = 3
+"""How often a command is interrupted before it is killed."""
 _INTERRUPTED = 2.0
-"""Seconds that a command has to end after an interruption."""
+"""Seconds that a command has to end after each interruption."""
 
 
 class AsyncClient:
@@ -162,11 +164,12 @@ class AsyncClient:
 
     async def stop(self, session: str, action: int) -> None:
         """Brings an action to its end: with Ctrl-C, and if that is not heard, without asking."""
-        await self.send(_calls.stop(session, action, "interrupt"))
-        answer = await self.send(_calls.observation(session, action, _INTERRUPTED))
-        if answer.status == httpx.codes.ACCEPTED:
-            await self.send(_calls.stop(session, action, "kill"))
-            await self.send(_calls.observation(session, action, _INTERRUPTED))
+        # A key that is pressed while a program is being started may be lost.
+        for means in [*["interrupt"] * _INTERRUPTS, "kill"]:
+            await self.send(_calls.stop(session, action, means))
+            answer = await self.send(_calls.observation(session, action, _INTERRUPTED))
+            if answer.status != httpx.codes.ACCEPTED:
+                return
 
     async def _abandon(self, session: str, call: Call) -> None:
         """Stops the action of a request whose answer nobody wants any more."""

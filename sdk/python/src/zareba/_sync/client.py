@@ -26,8 +26,10 @@ from ..errors import ClosedError, DisconnectedError, ZarebaError
 from .link import Body, Link
 from .wire import Wire
 
+_INTERRUPTS = 3
+"""How often a command is interrupted before it is killed."""
 _INTERRUPTED = 2.0
-"""Seconds that a command has to end after an interruption."""
+"""Seconds that a command has to end after each interruption."""
 
 
 class Client:
@@ -163,11 +165,12 @@ class Client:
 
     def stop(self, session: str, action: int) -> None:
         """Brings an action to its end: with Ctrl-C, and if that is not heard, without asking."""
-        self.send(_calls.stop(session, action, "interrupt"))
-        answer = self.send(_calls.observation(session, action, _INTERRUPTED))
-        if answer.status == httpx.codes.ACCEPTED:
-            self.send(_calls.stop(session, action, "kill"))
-            self.send(_calls.observation(session, action, _INTERRUPTED))
+        # A key that is pressed while a program is being started may be lost.
+        for means in [*["interrupt"] * _INTERRUPTS, "kill"]:
+            self.send(_calls.stop(session, action, means))
+            answer = self.send(_calls.observation(session, action, _INTERRUPTED))
+            if answer.status != httpx.codes.ACCEPTED:
+                return
 
     def _abandon(self, session: str, call: Call) -> None:
         """Stops the action of a request whose answer nobody wants any more."""
