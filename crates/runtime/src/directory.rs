@@ -27,7 +27,10 @@ const LOCK: &str = ".lock";
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// The system refused.
-    #[error("cannot prepare the directory `{path}`", path = path.display())]
+    #[error(
+        "cannot prepare the directory `{path}`: set `state.directory` to a directory that can be written to",
+        path = path.display()
+    )]
     Prepare {
         /// Which.
         path: PathBuf,

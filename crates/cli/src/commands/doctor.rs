@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tokio::runtime;
+use zareba_config::RuntimeKind;
 
 use self::check::{Check, Need};
 use crate::{
@@ -29,12 +30,18 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
     let configuration = context.configuration(Vec::new())?;
     let checks = runtime.block_on(machine::examine(context, &configuration.settings));
     let lacks_something = checks.iter().any(Check::is_blocking);
+    let wants_sandboxes = configuration.settings.runtime.kind == RuntimeKind::Native;
+    let has_none = wants_sandboxes && checks.iter().any(Check::is_failed_trial);
     match context.globals.output {
         OutputFormat::Json => say::line(format_args!("{:#}", as_json(&checks)))?,
         OutputFormat::Text => say::data(as_text(&checks).as_bytes())?,
     }
     if lacks_something {
         say::note("something is missing that is needed now");
+        return Ok(Exit::Negative);
+    }
+    if has_none {
+        say::note("no sandbox can start here: `a trial start` above says why and what to do");
         return Ok(Exit::Negative);
     }
     say::note("everything that is needed now is here");

@@ -17,6 +17,7 @@ mod http_files;
 mod http_shells;
 mod images;
 mod mcp;
+mod platforms;
 mod programs;
 mod reach;
 mod replay;

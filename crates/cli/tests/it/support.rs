@@ -64,7 +64,7 @@ impl Place {
     }
 
     /// The same, started by another program.
-    fn zareba_below(&self, starter: &[&str], arguments: &[&str]) -> Command {
+    pub(crate) fn zareba_below(&self, starter: &[&str], arguments: &[&str]) -> Command {
         let words = [starter, &[ZAREBA], arguments].concat();
         let mut command = Command::new(words[0]);
         command

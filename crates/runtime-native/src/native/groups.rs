@@ -2,16 +2,15 @@
 
 use std::{
     cell::OnceCell,
-    fs,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    io,
-    os::fd::BorrowedFd,
+    fs, io,
+    os::{fd::BorrowedFd, unix::ffi::OsStrExt as _},
     path::Path,
     sync::OnceLock,
     time::Duration,
 };
 
 use rustix::process::Pid;
+use sha2::{Digest as _, Sha256};
 use zareba_confine::cgroup::{Begun, CgroupError, Demand, Entrance, Group, Host, Leaf, Limits};
 
 use super::{
@@ -127,9 +126,19 @@ pub(super) fn end(group: &Group) {
 /// Sandboxes of different state directories may have the same name, and names may hold what a
 /// control group's may not. Directories are never the same.
 fn group_name(directory: &Path) -> io::Result<String> {
-    let mut hasher = DefaultHasher::new();
-    fs::canonicalize(directory)?.hash(&mut hasher);
-    Ok(format!("sandbox-{:016x}", hasher.finish()))
+    Ok(name_for(&fs::canonicalize(directory)?))
+}
+
+/// The same with every version of the program and of its compiler: a server of a later one removes
+/// what an earlier one has left.
+fn name_for(directory: &Path) -> String {
+    let hash = Sha256::digest(directory.as_os_str().as_bytes());
+    let digits: String = hash
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sandbox-{digits}")
 }
 
 /// Kills and removes what is left of a sandbox's control groups, when its supervisor could not.
@@ -174,5 +183,18 @@ pub(super) fn look_ahead() {
             .all(|place| place.withheld.is_empty())
     {
         let _ = FOUND.set(host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_group_is_the_same_in_every_build() {
+        assert_eq!(
+            name_for(Path::new("/var/lib/zareba/a")),
+            "sandbox-4220f0055c4f4d25"
+        );
     }
 }

@@ -7,6 +7,7 @@
 //! overlay is another one inside, with nobody at its other end, whereas through a bind it is the
 //! very same.
 
+mod divided;
 mod generated;
 mod image;
 mod machine;

@@ -8,6 +8,9 @@ pub(super) struct Check {
     pub(super) finding: Finding,
 }
 
+/// The check that makes a sandbox.
+pub(super) const TRIAL_START: &str = "a trial start";
+
 /// Who needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
@@ -37,6 +40,11 @@ pub(super) enum Finding {
 }
 
 impl Check {
+    /// No sandbox of the runtime `native` starts here.
+    pub(super) fn is_failed_trial(&self) -> bool {
+        self.name == TRIAL_START && matches!(self.finding, Finding::Missing(_))
+    }
+
     /// Without it Zareba does not work here.
     pub(super) fn is_blocking(&self) -> bool {
         self.need == Need::Now && matches!(self.finding, Finding::Missing(_))

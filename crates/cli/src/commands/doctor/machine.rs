@@ -6,7 +6,7 @@ use zareba_config::{Environment, Settings};
 use zareba_terminal::{Pty, Size};
 
 use super::{
-    check::{Check, Finding, Need},
+    check::{Check, Finding, Need, TRIAL_START},
     docker, kernel,
     trial::{self, Trial},
 };
@@ -113,7 +113,7 @@ async fn sandbox(context: &Context, settings: &Settings) -> Vec<Check> {
         check("overlay", overlay),
     ];
     let Trial { start, layers } = trial::sandbox(context, settings).await;
-    checks.push(check("a trial start", start));
+    checks.push(check(TRIAL_START, start));
     if layers.is_empty() {
         checks.extend(guesses());
     }

@@ -7,12 +7,16 @@ use std::{
     sync::OnceLock,
 };
 
-use zareba_confine::{Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root};
+use zareba_confine::{
+    Access, Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root,
+};
 
 use super::{
-    Request, Resolver, Seen, SystemMode, entry, generated, memory, owned_alike,
+    Request, Resolver, Seen, SystemMode,
+    divided::{self, Mounted},
+    entry, generated, memory, owned_alike,
     places::Places,
-    skeleton::{self, Fact, Skeleton},
+    skeleton::{self, Fact, Kind, Skeleton, Top},
 };
 
 /// Directories with programs, libraries and their settings. A later one may be in an earlier one.
@@ -87,6 +91,7 @@ struct Finding {
     found: Vec<Found>,
     facts: Vec<Fact>,
     around: Vec<Fact>,
+    mounted: Vec<Mounted>,
 }
 
 impl Finding {
@@ -100,47 +105,66 @@ impl Finding {
             found: Vec::new(),
             facts: Vec::new(),
             around,
+            mounted: mounted()?,
         };
         for path in SYSTEM {
-            finding.found.extend(Found::at(path)?);
+            // What is part of a directory that is shown in parts was found with it.
+            let is_part = |found: &Found| match found {
+                Found::Directory(top) => {
+                    top.kind != Kind::Mirrored && Path::new(path).starts_with(&top.path)
+                }
+                Found::Link(..) => false,
+            };
+            if !finding.found.iter().any(is_part) {
+                finding.found.extend(Found::at(path, &finding.mounted)?);
+            }
         }
-        finding.facts = skeleton::facts(&finding.directories())?;
+        finding.facts = skeleton::facts(&finding.tops())?;
         Ok(finding)
     }
 
     /// The skeleton of what was found, from a directory that holds skeletons.
     fn skeleton(&self, store: &Path, identity: Identity) -> io::Result<Skeleton> {
-        skeleton::lease(store, &self.directories(), &self.facts, identity)
+        skeleton::lease(store, &self.tops(), &self.facts, identity)
     }
 
-    fn directories(&self) -> Vec<&'static str> {
-        self.found.iter().filter_map(Found::directory).collect()
+    fn tops(&self) -> Vec<Top> {
+        self.found.iter().filter_map(Found::top).cloned().collect()
     }
 
     fn still_holds(&self) -> bool {
         let mut facts = self.around.iter().chain(&self.facts);
-        facts.all(Fact::still_holds)
+        facts.all(Fact::still_holds) && mounted().is_ok_and(|now| now == self.mounted)
+    }
+}
+
+/// What is mounted in system directories. Root's sandboxes may leave it out, and others may not.
+fn mounted() -> io::Result<Vec<Mounted>> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(Vec::new()),
+        false => divided::mounted_in(&SYSTEM),
     }
 }
 
 /// What is at the place of a system directory.
 #[derive(Debug)]
 enum Found {
-    Directory(&'static str),
+    Directory(Top),
     /// As on a system whose programs are all below `/usr`.
     Link(&'static str, PathBuf),
 }
 
 impl Found {
-    fn at(path: &'static str) -> io::Result<Option<Self>> {
+    fn at(path: &'static str, mounted: &[Mounted]) -> io::Result<Vec<Self>> {
         let found = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             found => found?,
         };
         if found.is_symlink() {
             // Inside another of them, it is shown by that one.
             let is_top = Path::new(path).parent() == Some(Path::new("/"));
-            return Ok(is_top.then_some(Self::Link(path, fs::read_link(path)?)));
+            let link = Self::Link(path, fs::read_link(path)?);
+            return Ok(is_top.then_some(link).into_iter().collect());
         }
         // An overlay shows one file system, so another one within it needs an overlay as well.
         let is_part_of_another = Path::new(path)
@@ -149,12 +173,16 @@ impl Found {
             .and_then(|parent| fs::metadata(parent).ok())
             .is_some_and(|parent| parent.dev() == found.dev());
         let is_shown = found.is_dir() && !is_part_of_another;
-        Ok(is_shown.then_some(Self::Directory(path)))
+        if !is_shown {
+            return Ok(Vec::new());
+        }
+        let tops = divided::divide(Path::new(path), mounted)?;
+        Ok(tops.into_iter().map(Self::Directory).collect())
     }
 
-    fn directory(&self) -> Option<&'static str> {
+    fn top(&self) -> Option<&Top> {
         match self {
-            Self::Directory(path) => Some(path),
+            Self::Directory(top) => Some(top),
             Self::Link(..) => None,
         }
     }
@@ -167,27 +195,40 @@ impl Found {
         mode: SystemMode,
         resolver: Resolver<'_>,
     ) -> io::Result<Entry> {
-        let path = match self {
+        let Top { path, kind } = match self {
             Self::Link(path, target) => {
                 let target = target.clone();
                 return Ok(entry(path, EntryKind::Link { target }));
             }
-            Self::Directory(path) => *path,
+            Self::Directory(top) => top,
         };
         let name = skeleton::name_of(path);
         let shape = skeleton.join(&name);
+        let of_the_machine = match kind {
+            Kind::Bound => {
+                let bound = EntryKind::Bind {
+                    source: path.clone(),
+                    access: Access::ReadOnly,
+                    owner: Ownership::AsItIs,
+                };
+                return Ok(entry(path, bound));
+            }
+            Kind::Mirrored => Lower {
+                path: path.clone(),
+                owner: Ownership::AsItIs,
+            },
+            // All that is shown is in the skeleton, or is mounted on it.
+            Kind::Divided | Kind::Copied => places.empty()?,
+        };
         let lower = vec![
             Lower {
                 owner: owned_alike(&shape)?,
                 path: shape,
             },
-            Lower {
-                path: path.into(),
-                owner: Ownership::AsItIs,
-            },
+            of_the_machine,
         ];
-        let own = match path {
-            "/etc" => generated::own(resolver)?
+        let own = match path.to_str() {
+            Some("/etc") => generated::own(resolver)?
                 .map(|(name, text)| OwnFile {
                     name: name.to_owned(),
                     text,
@@ -196,7 +237,11 @@ impl Found {
             _ => Vec::new(),
         };
         let layer = match mode {
-            SystemMode::CopyOnWrite if IN_MEMORY.contains(&path) => Some(Layer::Memory),
+            SystemMode::CopyOnWrite
+                if IN_MEMORY.iter().any(|it| Path::new(it) == path.as_path()) =>
+            {
+                Some(Layer::Memory)
+            }
             SystemMode::CopyOnWrite => Some(Layer::Directory(places.layer(&name)?)),
             SystemMode::ReadOnly => None,
         };
@@ -217,8 +262,9 @@ mod tests {
         for changed in ["facts", "around"] {
             let mut finding = Finding::now().unwrap();
             assert!(finding.still_holds());
-            let tops = finding.directories();
-            assert!(tops.contains(&"/usr") && tops.contains(&"/etc"), "{tops:?}");
+            let tops = finding.tops();
+            let has = |path: &str| tops.iter().any(|top| top.path == Path::new(path));
+            assert!(has("/usr") && has("/etc"), "{tops:?}");
             let fact = Fact::of(place.path()).unwrap();
             match changed {
                 "facts" => finding.facts.push(fact),

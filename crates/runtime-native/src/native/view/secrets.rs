@@ -57,13 +57,15 @@ pub(super) fn hide(above: &Path) -> io::Result<()> {
         if !above.join(parent).is_dir() {
             make_directory(&above.join(parent))?;
         }
-        // It may have been mirrored.
-        match fs::remove_dir(above.join(secret)) {
+        // It may have been mirrored or copied.
+        let place = above.join(secret);
+        match fs::symlink_metadata(&place) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed?,
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&place)?,
+            found => found.and_then(|_| fs::remove_file(&place))?,
         }
         let kind = FileType::CharacterDevice;
-        mknodat(CWD, above.join(secret), kind, Mode::empty(), makedev(0, 0))?;
+        mknodat(CWD, &place, kind, Mode::empty(), makedev(0, 0))?;
     }
     Ok(())
 }

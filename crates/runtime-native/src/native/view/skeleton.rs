@@ -17,19 +17,22 @@
 use std::{
     collections::BTreeSet,
     fs::{self, DirBuilder, File},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink},
+    },
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest as _, Sha256};
 use zareba_confine::Identity;
 
-use super::{generated, secrets};
+use super::{divided, generated, secrets};
 
 /// Changes with what a skeleton is made like.
-const GENERATION: u32 = 2;
+const GENERATION: u32 = 3;
 
 /// More directories than this are not mirrored, and so cannot be added to.
 const DIRECTORIES_MAX: usize = 2_000;
@@ -76,6 +79,42 @@ const MIRRORS: [Mirror; 4] = [
     },
 ];
 
+/// Of a directory that is copied, because it cannot be shown.
+const COPIED_FILES_MAX: usize = 20_000;
+const COPIED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const COPIED_LEVELS: usize = 16;
+
+/// A directory of the machine that is shown by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Top {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+}
+
+/// What a skeleton has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Directories that lie above its own.
+    Mirrored,
+    /// The names of its parts, which are shown by themselves.
+    Divided,
+    /// All that everyone may read.
+    Copied,
+    /// Nothing: it is shown as it is, and cannot be changed.
+    Bound,
+}
+
+#[cfg(test)]
+impl Top {
+    /// One without anything mounted in it.
+    pub(super) fn mirrored(path: &str) -> Self {
+        Self {
+            path: PathBuf::from(path),
+            kind: Kind::Mirrored,
+        }
+    }
+}
+
 /// A skeleton that stays as long as the lease is held.
 pub(super) struct Skeleton {
     pub(super) path: PathBuf,
@@ -83,12 +122,14 @@ pub(super) struct Skeleton {
 }
 
 /// The name of the part for one directory.
-pub(super) fn name_of(top: &str) -> String {
-    top.trim_start_matches('/').replace('/', "-")
+pub(super) fn name_of(top: &Path) -> String {
+    let name = top.to_string_lossy();
+    let name = name.trim_start_matches('/');
+    name.replace('-', "--").replace('/', "-")
 }
 
 /// What was known of a directory at some time: which it is, and when something about it changed.
-#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     path: PathBuf,
     identity: (u64, u64),
@@ -113,11 +154,11 @@ impl Fact {
 /// The skeleton of directories of which these are the facts, from a directory that holds skeletons.
 pub(super) fn lease(
     store: &Path,
-    tops: &[&str],
+    tops: &[Top],
     facts: &[Fact],
     identity: Identity,
 ) -> io::Result<Skeleton> {
-    let key = key(facts, identity);
+    let key = key(tops, facts, identity);
     for _ in 0..ATTEMPTS_MAX {
         if let Some(skeleton) = hold(store, &key)? {
             return Ok(skeleton);
@@ -145,7 +186,7 @@ fn hold(store: &Path, key: &str) -> io::Result<Option<Skeleton>> {
     Ok(is_same.then_some(Skeleton { path, lease }))
 }
 
-fn make(store: &Path, key: &str, tops: &[&str], identity: Identity) -> io::Result<()> {
+fn make(store: &Path, key: &str, tops: &[Top], identity: Identity) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -165,14 +206,15 @@ fn make(store: &Path, key: &str, tops: &[&str], identity: Identity) -> io::Resul
     make_directory(&unfinished)?;
     let mut left = DIRECTORIES_MAX;
     for top in tops {
-        let base = unfinished.join(name_of(top));
-        make_directory(&base)?;
-        for mirrored in mirrored(top, &mut left) {
-            if let Ok(below) = mirrored.strip_prefix(top) {
-                make_directory(&base.join(below))?;
-            }
+        let Top { path, kind } = top;
+        let base = unfinished.join(name_of(path));
+        match kind {
+            Kind::Bound => continue,
+            Kind::Mirrored => mirror(path, &base, &mut left)?,
+            Kind::Divided => furnish(path, &base)?,
+            Kind::Copied => Copy::default().directory(path, &base, COPIED_LEVELS)?,
         }
-        if *top == "/etc" {
+        if path == Path::new("/etc") {
             settle(&base, identity)?;
         }
     }
@@ -180,6 +222,70 @@ fn make(store: &Path, key: &str, tops: &[&str], identity: Identity) -> io::Resul
         give(&unfinished, identity)?;
     }
     fs::rename(&unfinished, &path)
+}
+
+fn mirror(top: &Path, base: &Path, left: &mut usize) -> io::Result<()> {
+    make_directory(base)?;
+    for mirrored in mirrored(top, left) {
+        if let Ok(below) = mirrored.strip_prefix(top) {
+            make_directory(&base.join(below))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes something of each name for a part to be mounted on; links are parts by themselves.
+fn furnish(top: &Path, base: &Path) -> io::Result<()> {
+    make_directory(base)?;
+    for part in divided::parts(top)? {
+        let place = base.join(part.file_name().unwrap_or_default());
+        let found = fs::symlink_metadata(&part)?;
+        if found.is_symlink() {
+            symlink(fs::read_link(&part)?, place)?;
+        } else if found.is_dir() {
+            make_directory(&place)?;
+        } else {
+            File::create_new(place)?;
+        }
+    }
+    Ok(())
+}
+
+/// What was copied so far.
+#[derive(Default)]
+struct Copy {
+    files: usize,
+    bytes: u64,
+}
+
+impl Copy {
+    fn directory(&mut self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
+        make_directory(to)?;
+        for part in divided::parts(from)? {
+            let place = to.join(part.file_name().unwrap_or_default());
+            let found = fs::symlink_metadata(&part)?;
+            self.files += 1;
+            if found.is_file() {
+                self.bytes = self.bytes.saturating_add(found.len());
+            }
+            if self.files > COPIED_FILES_MAX || self.bytes > COPIED_BYTES_MAX || levels == 0 {
+                let problem = format!(
+                    "`{}` has other file systems mounted in it and holds too much to be copied: without root, unmount them",
+                    from.display()
+                );
+                return Err(io::Error::other(problem));
+            }
+            if found.is_symlink() {
+                symlink(fs::read_link(&part)?, place)?;
+            } else if found.is_dir() {
+                self.directory(&part, &place, levels - 1)?;
+            } else {
+                fs::copy(&part, &place)?;
+                fs::set_permissions(&place, fs::Permissions::from_mode(found.mode() & 0o755))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Makes all of it the sandbox's user's, by the number that this user has inside. So the
@@ -205,6 +311,11 @@ fn settle(etc: &Path, identity: Identity) -> io::Result<()> {
     let common = generated::COMMON.map(|(name, text)| (name, text.to_owned()));
     for (name, text) in common.into_iter().chain(generated::users(identity)) {
         let path = etc.join(name);
+        // One that was copied may be a link, which would be followed.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
     }
@@ -227,17 +338,18 @@ fn remove_unused(store: &Path) -> io::Result<()> {
 }
 
 /// What the watched directories are like.
-pub(super) fn facts(tops: &[&str]) -> io::Result<Vec<Fact>> {
+pub(super) fn facts(tops: &[Top]) -> io::Result<Vec<Fact>> {
     let mut facts = Vec::new();
-    for top in tops {
-        let mut watched = BTreeSet::from([PathBuf::from(top)]);
-        for mirror in mirrors_of(top) {
-            walk(
-                Path::new(mirror.top),
-                mirror.watched,
-                &mut watched,
-                DIRECTORIES_MAX,
-            );
+    for Top { path: top, kind } in tops {
+        let mut watched = BTreeSet::from([top.clone()]);
+        match kind {
+            Kind::Mirrored => {
+                for mirror in mirrors_of(top) {
+                    walk(&mirror.path, mirror.watched, &mut watched, DIRECTORIES_MAX);
+                }
+            }
+            Kind::Copied => walk(top, COPIED_LEVELS, &mut watched, DIRECTORIES_MAX),
+            Kind::Divided | Kind::Bound => {}
         }
         for path in watched {
             facts.push(Fact::of(&path)?);
@@ -246,39 +358,98 @@ pub(super) fn facts(tops: &[&str]) -> io::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-fn key(facts: &[Fact], identity: Identity) -> String {
-    let mut hasher = DefaultHasher::new();
-    (GENERATION, identity.uid_inside, identity.gid_inside).hash(&mut hasher);
-    facts.hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
+/// The same with every version of the program and of its compiler that makes skeletons alike.
+fn key(tops: &[Top], facts: &[Fact], identity: Identity) -> String {
+    let mut digest = Sha256::new();
+    for number in [GENERATION, identity.uid_inside, identity.gid_inside] {
+        digest.update(number.to_le_bytes());
+    }
+    let mut name = |path: &Path| {
+        digest.update((path.as_os_str().len() as u64).to_le_bytes());
+        digest.update(path.as_os_str().as_bytes());
+    };
+    for top in tops {
+        name(&top.path);
+        name(Path::new(match top.kind {
+            Kind::Mirrored => "mirrored",
+            Kind::Divided => "divided",
+            Kind::Copied => "copied",
+            Kind::Bound => "bound",
+        }));
+    }
+    for Fact {
+        path,
+        identity,
+        changed,
+    } in facts
+    {
+        name(path);
+        let numbers = format!("{identity:?} {changed:?}");
+        name(Path::new(&numbers));
+    }
+    let hash = digest.finalize();
+    let [a, b, c, d, e, f, g, h, ..] = hash[..] else {
+        return String::new();
+    };
+    format!("{:016x}", u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
 /// All directories that are mirrored of one, each after those it is in.
-fn mirrored(top: &str, left: &mut usize) -> BTreeSet<PathBuf> {
+fn mirrored(top: &Path, left: &mut usize) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     // What is wanted in whole comes before what the bound may cut.
-    for mirror in mirrors_of(top).rev() {
-        if mirror.top != top {
-            found.insert(PathBuf::from(mirror.top));
+    for mirror in mirrors_of(top).into_iter().rev() {
+        if mirror.path != top {
+            found.insert(mirror.path.clone());
         }
-        walk(Path::new(mirror.top), mirror.levels, &mut found, *left);
+        walk(&mirror.path, mirror.levels, &mut found, *left);
     }
     *left = left.saturating_sub(found.len());
     found
 }
 
-/// Those that apply to a directory: its own, and those of directories in it that are part of it.
-fn mirrors_of(top: &str) -> impl DoubleEndedIterator<Item = &'static Mirror> {
-    let device = |path: &str| {
+/// What is mirrored at a path.
+struct Mirrored {
+    path: PathBuf,
+    levels: usize,
+    watched: usize,
+}
+
+/// Those that apply to a directory: its own, and those of directories in it that are part of it; or what
+/// is left of one that it is a part of.
+fn mirrors_of(top: &Path) -> Vec<Mirrored> {
+    let device = |path: &Path| {
         fs::symlink_metadata(path)
             .ok()
             .filter(|found| found.is_dir())
             .map(|found| found.dev())
     };
     let own = device(top);
-    MIRRORS
-        .iter()
-        .filter(move |mirror| Path::new(mirror.top).starts_with(top) && device(mirror.top) == own)
+    let in_it = MIRRORS.iter().filter(|mirror| {
+        Path::new(mirror.top).starts_with(top) && device(Path::new(mirror.top)) == own
+    });
+    let mut found: Vec<Mirrored> = in_it
+        .map(|mirror| Mirrored {
+            path: PathBuf::from(mirror.top),
+            levels: mirror.levels,
+            watched: mirror.watched,
+        })
+        .collect();
+    // The one further down is the better one.
+    let around = MIRRORS.iter().rev();
+    let around = around.filter(|mirror| found.is_empty() && top.starts_with(mirror.top));
+    let below = |mirror: &Mirror| {
+        let below = top.strip_prefix(mirror.top).map(Path::components);
+        below.map_or(0, Iterator::count)
+    };
+    let part = around.take(1).map(|mirror| Mirrored {
+        path: top.to_owned(),
+        levels: mirror.levels.saturating_sub(below(mirror)),
+        watched: 0,
+    });
+    let part: Vec<Mirrored> = part.collect();
+    found.extend(part);
+    found
 }
 
 /// Finds directories up to a number of levels below one, level by level, of the same file system
@@ -312,4 +483,33 @@ fn is_open_directory(entry: &fs::DirEntry, device: u64) -> bool {
         && entry
             .metadata()
             .is_ok_and(|found| found.mode() & OPEN == OPEN && found.dev() == device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that another build of the program gave is found again, and its leftovers with it.
+    #[test]
+    fn the_name_of_a_skeleton_is_the_same_in_every_build() {
+        let identity = Identity {
+            uid_inside: 1000,
+            gid_inside: 1000,
+            uid_outside: 1,
+            gid_outside: 1,
+        };
+        let fact = Fact {
+            path: PathBuf::from("/usr"),
+            identity: (1, 2),
+            changed: (3, 4),
+        };
+        let name = key(&[Top::mirrored("/usr")], &[fact], identity);
+        assert_eq!(name, "b6ef2745f015c1a3");
+    }
+
+    #[test]
+    fn names_of_parts_never_meet() {
+        let names = ["/usr/lib-x", "/usr/lib/x", "/usr"].map(|top| name_of(Path::new(top)));
+        assert_eq!(names, ["usr-lib--x", "usr-lib-x", "usr"]);
+    }
 }

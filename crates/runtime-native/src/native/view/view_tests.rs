@@ -172,7 +172,11 @@ fn a_skeleton_is_shared_and_removed_when_nobody_stands_on_an_old_one() {
 }
 
 fn lease(store: &Path, tops: &[&str], identity: Identity) -> io::Result<skeleton::Skeleton> {
-    skeleton::lease(store, tops, &skeleton::facts(tops)?, identity)
+    let tops: Vec<_> = tops
+        .iter()
+        .map(|top| skeleton::Top::mirrored(top))
+        .collect();
+    skeleton::lease(store, &tops, &skeleton::facts(&tops)?, identity)
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! Machines that are set up in another way than most, for users without root: with file systems mounted
+//! in system directories, without user namespaces, with a home that cannot be written to.
+//!
+//! Each is made by mounts in namespaces that end with the command, so these tests are the same for root:
+//! it is an ordinary user there, too.
+
+use crate::support::{Place, Told};
+
+/// What the program says on a machine where this was done before it starts.
+fn on_a_machine(place: &Place, done: &str, arguments: &[&str]) -> Told {
+    const AS_ROOT: &str = r#"
+        set -e
+        eval "$1"; shift
+        exec unshare --user --map-user=1000 --map-group=1000 "$@""#;
+    let starter = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        AS_ROOT,
+        "sh",
+        done,
+    ];
+    let output = place.zareba_below(&starter, arguments).output().unwrap();
+    Told::from(output)
+}
+
+/// What a command prints that must end well.
+fn printed(done: &str, command: &str) -> String {
+    let place = Place::new();
+    let told = on_a_machine(&place, done, &["run", "--", command]);
+    assert_eq!(told.code, Some(0), "{done}\n{}{}", told.stdout, told.stderr);
+    told.stdout
+}
+
+const MOUNTED: &str = "mount -t tmpfs none /usr/local/src; echo here > /usr/local/src/file";
+
+#[test]
+fn what_is_mounted_below_a_system_directory_is_there_and_changes_stay_inside() {
+    let command = "cat /usr/local/src/file; touch /usr/local/src/new /usr/local/bin/new /usr/bin/new && echo changed; ls /usr/bin/env";
+    assert_eq!(printed(MOUNTED, command), "here\nchanged\n/usr/bin/env\n");
+    for path in ["/usr/bin/new", "/usr/local/bin/new"] {
+        assert!(!std::path::Path::new(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn a_system_that_cannot_be_changed_cannot_be_changed_in_parts_either() {
+    let place = Place::new();
+    let attempt = "for at in /usr /usr/bin /usr/local /usr/local/src; do touch $at/new && echo $at; done; true";
+    let arguments = ["run", "--set", "native.system=read-only", "--", attempt];
+    let told = on_a_machine(&place, MOUNTED, &arguments);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert!(!told.stdout.contains("\n/usr"), "{}", told.stdout);
+    assert_eq!(
+        told.stdout.matches("Read-only file system").count(),
+        4,
+        "{}",
+        told.stdout
+    );
+}
+
+#[test]
+fn files_of_etc_that_are_mounts_of_their_own_are_no_obstacle() {
+    let mounts = "for name in hosts hostname resolv.conf; do mount --bind /etc/passwd /etc/$name 2>/dev/null || true; done; \
+                  mount --bind /etc/passwd /etc/group";
+    let command = "cat /etc/hostname; grep -c agent /etc/group; ls -d /etc/shadow /etc/sudoers 2>/dev/null; ls -d /etc/ssl; \
+                   echo x >> /etc/profile && echo changed";
+    assert_eq!(printed(mounts, command), "sandbox\n1\n/etc/ssl\nchanged\n");
+}
+
+/// As with programs that a container's runtime puts into `/usr/bin`.
+#[test]
+fn a_directory_of_many_files_with_a_mount_in_it_is_shown_as_it_is() {
+    let command = "/usr/bin/yes && echo is true; touch /usr/bin/new 2>/dev/null || echo unchanged; touch /usr/new && echo changed";
+    let mounts = "mount --bind /bin/true /usr/bin/yes";
+    assert_eq!(printed(mounts, command), "is true\nunchanged\nchanged\n");
+}
+
+#[test]
+fn doctor_fails_where_no_sandbox_can_start_and_says_why() {
+    let place = Place::new();
+    let spent = "echo 1 > /proc/sys/user/max_user_namespaces";
+    let told = on_a_machine(&place, spent, &["doctor"]);
+    assert_eq!(told.code, Some(1), "{}", told.stderr);
+    assert!(told.stderr.ends_with("what to do\n"), "{}", told.stderr);
+    assert!(
+        told.stdout.contains("missing  a trial start"),
+        "{}",
+        told.stdout
+    );
+    // For whoever wants none it is no failure.
+    let told = on_a_machine(&place, spent, &["doctor", "--set", "runtime.kind=cli"]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_needs_another_state_directory() {
+    let place = Place::new();
+    let unwritable = r#"mount -t tmpfs -o ro none "$HOME""#;
+    let command = ["run", "--", "echo works"];
+    let told = on_a_machine(
+        &place,
+        &format!("unset ZAREBA_STATE_DIRECTORY; {unwritable}"),
+        &command,
+    );
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    let advice = "set `state.directory` to a directory that can be written to";
+    assert!(told.stderr.contains(advice), "{}", told.stderr);
+    let told = on_a_machine(&place, unwritable, &command);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "works\n"),
+        "{}",
+        told.stderr
+    );
+}
