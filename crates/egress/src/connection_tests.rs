@@ -206,7 +206,7 @@ async fn http_is_judged_by_the_host_that_it_says_eg_4() {
     for (request, reason) in [
         (
             "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-            "`evil.example:80` is not allowed; add `evil.example` to network.allow",
+            "`evil.example:80` is not allowed; add `evil.example` to native.allow",
         ),
         (
             "GET / HTTP/1.1\r\nHost: other.example\r\n\r\n",

@@ -12,13 +12,13 @@ use crate::host::HostName;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
     /// No rule allows the name at all.
-    #[error("`{name}` is not allowed; add `{name}` to network.allow")]
+    #[error("`{name}` is not allowed; add `{name}` to native.allow")]
     Name {
         /// The name.
         name: HostName,
     },
     /// No rule allows the name on that port.
-    #[error("`{name}:{port}` is not allowed; add `{name}{}` to network.allow", suffix(*.port))]
+    #[error("`{name}:{port}` is not allowed; add `{name}{}` to native.allow", suffix(*.port))]
     NamePort {
         /// The name.
         name: HostName,
@@ -28,7 +28,7 @@ pub enum Denial {
     /// No rule allows the address, and no name is known for it.
     #[error(
         "{address} port {port} is not allowed; connect by a name that is, or add `{}{}` to \
-         network.allow", bracketed(*.address), suffix(*.port)
+         native.allow", bracketed(*.address), suffix(*.port)
     )]
     Address {
         /// The address.
@@ -37,7 +37,7 @@ pub enum Denial {
         port: u16,
     },
     /// A rule denies it.
-    #[error("`{subject}` is denied by the rule `{rule}` in network.deny")]
+    #[error("`{subject}` is denied by the rule `{rule}` in native.deny")]
     Rule {
         /// The name or address.
         subject: String,
@@ -46,7 +46,7 @@ pub enum Denial {
     },
     /// An address that no name may lead to.
     #[error(
-        "{address} is {class}, which only a rule by address opens; add `{}` to network.allow if \
+        "{address} is {class}, which only a rule by address opens; add `{}` to native.allow if \
          it is meant", bracketed(*.address)
     )]
     Special {
@@ -58,7 +58,7 @@ pub enum Denial {
     /// An address of the machine that the sandbox runs on.
     #[error(
         "{address} is this machine itself, which only a rule by address opens; add `{}` to \
-         network.allow if it is meant", bracketed(*.address)
+         native.allow if it is meant", bracketed(*.address)
     )]
     OwnAddress {
         /// The address.
@@ -84,7 +84,7 @@ pub enum Denial {
     /// TLS that does not say whom it wants.
     #[error(
         "the TLS connection to {address} names no server; send the server's name, or add `{}{}` \
-         to network.allow", bracketed(*.address), suffix(*.port)
+         to native.allow", bracketed(*.address), suffix(*.port)
     )]
     NoServerName {
         /// Where it connected to.

@@ -328,21 +328,21 @@ mod tests {
         let name = HostName::parse("example.com").unwrap();
         assert_eq!(
             message(Some(&name), PUBLIC, 443),
-            "`example.com:443` is not allowed; add `example.com` to network.allow"
+            "`example.com:443` is not allowed; add `example.com` to native.allow"
         );
         assert_eq!(
             message(Some(&name), PUBLIC, 8443),
-            "`example.com:8443` is not allowed; add `example.com:8443` to network.allow"
+            "`example.com:8443` is not allowed; add `example.com:8443` to native.allow"
         );
         assert_eq!(
             message(None, "2606:4700::1", 22),
             "2606:4700::1 port 22 is not allowed; connect by a name that is, or add \
-             `[2606:4700::1]:22` to network.allow"
+             `[2606:4700::1]:22` to native.allow"
         );
         assert_eq!(
             message(None, "::ffff:169.254.169.254", 80),
             "169.254.169.254 is a cloud metadata service, which only a rule by address opens; \
-             add `169.254.169.254` to network.allow if it is meant"
+             add `169.254.169.254` to native.allow if it is meant"
         );
     }
 }

@@ -30,8 +30,8 @@ pub struct Policy {
 pub enum PolicyError {
     /// `*` without the switch that goes with it.
     #[error(
-        "the rule `{rule}` opens every name there is; name the hosts that are needed, or set \
-         `allow_everything` if that is meant"
+        "the rule `{rule}` opens every name there is; name the hosts that are needed, or use \
+         `--network host`, which filters nothing"
     )]
     Everything {
         /// The rule.

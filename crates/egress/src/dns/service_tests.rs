@@ -160,7 +160,7 @@ async fn a_refusal_says_what_is_missing() {
     let (_, _, reason) = ask(&stage, "secret.example.", RecordType::A).await;
     assert_eq!(
         reason,
-        "`secret.example` is not allowed; add `secret.example` to network.allow"
+        "`secret.example` is not allowed; add `secret.example` to native.allow"
     );
 }
 

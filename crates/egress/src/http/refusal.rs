@@ -34,7 +34,7 @@ mod tests {
         let name = crate::host::HostName::parse("example.com").unwrap();
         let text = String::from_utf8(denied(&Denial::NamePort { name, port: 80 })).unwrap();
         let body = "{\"error\":{\"code\":\"egress_denied\",\"message\":\"`example.com:80` is not \
-                    allowed; add `example.com` to network.allow\"}}";
+                    allowed; add `example.com` to native.allow\"}}";
         assert!(text.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{text}");
         assert!(
             text.contains(&format!("Content-Length: {}\r\n", body.len())),

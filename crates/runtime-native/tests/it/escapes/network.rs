@@ -92,7 +92,7 @@ macro_rules! closed_addresses {
             let expression = format!("get('{}', '{}')", $spelling, $host);
             for rules in [&[ALLOWED][..], &WHOLE_INTERNET] {
                 let prison = behind_rules(rules).await;
-                prison.is_denied(&expression, "network.allow").await;
+                prison.is_denied(&expression, "native.allow").await;
                 prison.end().await;
             }
         }
@@ -133,7 +133,7 @@ async fn the_machine_itself_is_closed_eg_6() {
     };
     let prison = behind_rules(&WHOLE_INTERNET).await;
     prison
-        .is_denied(&format!("get('{own}')"), "network.allow")
+        .is_denied(&format!("get('{own}')"), "native.allow")
         .await;
     prison.end().await;
 }
