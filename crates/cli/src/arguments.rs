@@ -32,7 +32,7 @@ pub(crate) use action::ActionArguments;
 pub(crate) use create::CreateArguments;
 pub(crate) use dial::DialArguments;
 pub(crate) use egress::EgressArguments;
-pub(crate) use exec::ExecArguments;
+pub(crate) use exec::{ExecArguments, KeepArguments, ProgramArguments};
 pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
 pub(crate) use image::{BuildArguments, BuilderName, ImageArguments, ImageCommand, PruneArguments};
 pub(crate) use mcp::McpArguments;
@@ -115,6 +115,7 @@ pub(crate) enum Command {
     Create(CreateArguments),
     Ps(PsArguments),
     Exec(ExecArguments),
+    Keep(KeepArguments),
     Inspect(InspectArguments),
     Cp(CpArguments),
     Port(PortArguments),

@@ -14,6 +14,7 @@ mod executor;
 mod gc;
 mod image;
 mod inspect;
+mod keep;
 mod key;
 mod log;
 mod logs;
@@ -45,7 +46,9 @@ use crate::{
     },
     exit::Exit,
     failure::Failure,
-    logging, say,
+    logging,
+    play::Style,
+    say,
     settings::{Notices, Sources, WithoutConfig},
 };
 
@@ -116,6 +119,7 @@ fn run_as_process(arguments: Vec<OsString>, environment: Vec<(OsString, OsString
 /// Does what was asked for, and says why when it could not.
 fn perform(arguments: Arguments, environment: Environment) -> Exit {
     let Arguments { globals, command } = arguments;
+    say::set_style(Style::for_stderr(&environment));
     // The server's log has traces beside it, which its settings speak of; and what a spawner's
     // copies log is said in their own variables.
     if !matches!(command, Command::Serve(_) | Command::Spawner(_)) {
@@ -134,6 +138,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Create(arguments) => create::perform(&context, &arguments),
         Command::Ps(arguments) => ps::perform(&context, &arguments),
         Command::Exec(arguments) => exec::perform(&context, &arguments),
+        Command::Keep(arguments) => keep::perform(&context, &arguments),
         Command::Inspect(arguments) => inspect::perform(&context, &arguments),
         Command::Cp(arguments) => cp::perform(&context, &arguments),
         Command::Port(arguments) => port::perform(&context, &arguments),

@@ -50,6 +50,43 @@ impl Failure {
         self
     }
 
+    /// The same with another end of the program.
+    pub(crate) fn ending_with(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// The failure that another process of this program has printed last, if it printed any.
+    pub(crate) fn printed(exit: Exit, words: &str) -> Option<Self> {
+        let (_, last) = words.rsplit_once("error: ")?;
+        let mut failure = Self::new(exit, "");
+        let mut is_hint = false;
+        for (number, line) in last.lines().enumerate() {
+            let (cause, hint) = (
+                line.strip_prefix("  caused by: "),
+                line.strip_prefix("  hint: "),
+            );
+            match (cause, hint) {
+                (Some(cause), _) => failure.chain.push(cause.to_owned()),
+                (None, Some(hint)) => failure.hints.push(hint.to_owned()),
+                (None, None) => {
+                    let texts = if is_hint {
+                        &mut failure.hints
+                    } else {
+                        &mut failure.chain
+                    };
+                    if let Some(text) = texts.last_mut() {
+                        text.push_str(if number == 0 { "" } else { "\n" });
+                        text.push_str(line.trim_start());
+                    }
+                    continue;
+                }
+            }
+            is_hint = hint.is_some();
+        }
+        Some(failure)
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
@@ -112,5 +149,15 @@ mod tests {
         assert_eq!(failure.exit(), Exit::Start);
         assert_eq!(failure.why(), "first; second; try again");
         assert_eq!(Failure::new(Exit::Start, "no room").why(), "no room");
+    }
+
+    #[test]
+    fn a_failure_is_read_as_it_was_printed() {
+        let failure = Failure::of(Exit::Lost, &std::io::Error::other("first\nsecond"))
+            .while_doing("cannot begin")
+            .hint("try again\nlater");
+        let words = format!("error: of before\nzareba: listening\n{failure}\n");
+        assert_eq!(Failure::printed(Exit::Lost, &words), Some(failure));
+        assert_eq!(Failure::printed(Exit::Lost, "zareba: listening\n"), None);
     }
 }

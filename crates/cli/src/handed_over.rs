@@ -4,7 +4,10 @@
 use std::{
     fs::File,
     io::{self, Read as _, Write as _},
-    os::{fd::OwnedFd, unix::net::UnixListener},
+    os::{
+        fd::{IntoRawFd as _, OwnedFd},
+        unix::net::UnixListener,
+    },
     thread,
 };
 
@@ -67,6 +70,13 @@ impl ReadySignal {
         if let Err(error) = self.0.write_all(b"ready\n") {
             tracing::debug!(%error, "nobody waits for us to be ready");
         }
+    }
+}
+
+impl ReadySignal {
+    /// Leaves the descriptor open until this process ends.
+    pub(crate) fn close_with_us(self) {
+        let _ = OwnedFd::from(self.0).into_raw_fd();
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod detached;
 mod enforcement;
 mod exit;
 mod failure;
@@ -12,6 +13,7 @@ mod handed_over;
 mod lines;
 mod logging;
 mod offspring;
+mod output_record;
 mod play;
 mod programs;
 mod quote;

@@ -9,7 +9,7 @@ mod style;
 use std::{fmt::Write as _, time::Duration};
 
 use zareba_protocol::{
-    ActionEvent, CommandMetadata, Observation, ObservationEvent, ObservationKind,
+    ActionEvent, CommandMetadata, LimitKind, Observation, ObservationEvent, ObservationKind,
 };
 
 use crate::say::printable;
@@ -59,6 +59,21 @@ impl Play {
         for line in body(observation).lines() {
             let _ = writeln!(text, "  {}", self.body_line(observation, &printable(line)));
         }
+        if let ObservationKind::Run(output) = &observation.kind {
+            for limit in output
+                .metadata
+                .limits
+                .iter()
+                .filter(|limit| is_of_sandbox(limit.kind))
+            {
+                let _ = writeln!(
+                    text,
+                    "  {} {}",
+                    self.style.bad("!"),
+                    printable(&limit.message)
+                );
+            }
+        }
         let (end, words) = end(observation);
         let mark = match end {
             End::Good => self.style.good("✓"),
@@ -80,6 +95,11 @@ impl Play {
             _ => line.to_owned(),
         }
     }
+}
+
+/// Whether a limit is one of the sandbox, and not of the answer, whose text says so already.
+fn is_of_sandbox(kind: LimitKind) -> bool {
+    !matches!(kind, LimitKind::TimedOut | LimitKind::Truncated)
 }
 
 /// A time with three digits or less, in the unit that suits it.

@@ -4,18 +4,22 @@
 //! `backend` turns settings into runtimes, `walls` and `docker` into what stands around a sandbox;
 //! `place` says where everything is kept; `fleet` finds sandboxes again.
 
+mod about;
 mod backend;
 mod docker;
 mod fleet;
+mod names;
 mod place;
 mod walls;
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::{runtime, time::timeout};
+use zareba_client::ClientError;
 use zareba_config::{Configuration, RuntimeKind, Settings};
+use zareba_confine::Step;
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
 use zareba_session::{AdmittedSandbox, AllowAll, Requester, Unkept};
 
@@ -23,7 +27,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    offspring,
+    offspring, quote,
     signals::Signals,
 };
 
@@ -32,6 +36,18 @@ pub(crate) use fleet::{Fleet, Member};
 
 /// How long a sandbox may take to end before we end without it.
 const CLOSE: Duration = Duration::from_secs(5);
+
+/// Steps of the isolation that stand for all that machines refuse: others have the same remedies.
+const REFUSED: [Step; 5] = [
+    Step::Namespaces,
+    Step::Proc,
+    Step::Entry,
+    Step::Seccomp,
+    Step::HandShake,
+];
+
+/// The status of a server for a name that is taken.
+const CONFLICT: u16 = 409;
 
 /// How long file work that is under way may take after that.
 pub(crate) const LAST_WORK: Duration = Duration::from_secs(1);
@@ -43,7 +59,38 @@ pub(crate) fn within(
     configuration: &Configuration,
     work: impl AsyncFnOnce(Arc<dyn Sandbox>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
+    within_named(
+        context,
+        configuration,
+        Wanted::default(),
+        async |sandbox, signals| {
+            tokio::select! {
+                outcome = work(sandbox) => outcome,
+                signal = signals.next() => Ok(Exit::Command(128 + signal)),
+            }
+        },
+    )
+}
+
+/// What else is known of a sandbox before it is made.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// Its name; without one it gets a new one.
+    pub(crate) name: Option<SandboxId>,
+    /// The command that it is made for.
+    pub(crate) command: &'a [String],
+}
+
+/// The same with a name for the sandbox, and with work that takes signals itself.
+pub(crate) fn within_named(
+    context: &Context,
+    configuration: &Configuration,
+    wanted: Wanted<'_>,
+    work: impl AsyncFnOnce(Arc<dyn Sandbox>, &mut Signals) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
     let settings = &configuration.settings;
+    let Wanted { name, command } = wanted;
+    require_workspace(context, settings)?;
     let place = Place::new(context, settings);
     offspring::adopt_orphans();
     let runtime = runtime::Builder::new_multi_thread()
@@ -54,16 +101,15 @@ pub(crate) fn within(
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
         let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs)?;
+        let spec = spec_named(context, settings, name);
         let sandbox = tokio::select! {
-            made = backend.runtime().create(spec(settings)) => {
+            made = backend.runtime().create(spec) => {
                 admitted(made.map_err(|error| not_started(settings.runtime.kind, &error))?)
             }
             signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
-        let outcome = tokio::select! {
-            outcome = work(Arc::clone(&sandbox)) => outcome,
-            signal = signals.next() => Ok(Exit::Command(128 + signal)),
-        };
+        note(context, settings, &*sandbox, command);
+        let outcome = work(Arc::clone(&sandbox), &mut signals).await;
         close(sandbox).await;
         outcome
     });
@@ -83,7 +129,20 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
         | RuntimeError::Timeout { .. } => Exit::Lost,
         _ => Exit::Failure,
     };
+    let exit = match error {
+        RuntimeError::Image { .. } if is_named_wrongly(error) => Exit::Usage,
+        _ => exit,
+    };
     let failure = Failure::of(exit, error);
+    if let Some((status, hint)) = refused_by_server(error) {
+        // A name that is taken.
+        let failure = if status == CONFLICT {
+            failure.ending_with(Exit::Usage)
+        } else {
+            failure
+        };
+        return hint.into_iter().fold(failure, Failure::hint);
+    }
     match exit {
         Exit::Start => failure.hint("`zareba doctor` says what this machine can do"),
         _ => failure,
@@ -95,7 +154,7 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
 pub(crate) fn not_started(kind: RuntimeKind, error: &RuntimeError) -> Failure {
     let failure = failure(error);
     match (kind, error) {
-        (RuntimeKind::Native, _) if failure.exit() == Exit::Start => {
+        (RuntimeKind::Native, _) if walls_were_refused(error) => {
             failure.hint("`--runtime cli` runs commands here, without any isolation")
         }
         (RuntimeKind::Docker, RuntimeError::Image { .. })
@@ -108,6 +167,95 @@ pub(crate) fn not_started(kind: RuntimeKind, error: &RuntimeError) -> Failure {
         }
         _ => failure,
     }
+}
+
+fn is_named_wrongly(error: &RuntimeError) -> bool {
+    matches!(error.class(), ErrorClass::NotFound | ErrorClass::Invalid)
+}
+
+/// What a server has answered instead of a sandbox: the status, and what to do about it.
+fn refused_by_server(error: &RuntimeError) -> Option<(u16, Option<&String>)> {
+    let refusal = causes(error).find_map(|cause| cause.downcast_ref::<ClientError>())?;
+    match refusal {
+        ClientError::Refused { status, hint, .. } => Some((*status, hint.as_ref())),
+        _ => None,
+    }
+}
+
+/// Whether this machine has refused a step of the isolation, and nothing else was wrong. The
+/// process that isolates prints the step's remedy, which reaches us with its words.
+fn walls_were_refused(error: &RuntimeError) -> bool {
+    let refused = |text: &str| REFUSED.iter().any(|step| text.contains(step.remedy()));
+    causes(error).any(|cause| refused(&cause.to_string()))
+}
+
+fn causes(error: &RuntimeError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |error| {
+        (*error).source()
+    })
+}
+
+/// Refuses a workspace that does not exist: more likely a slip than a wish.
+pub(crate) fn require_workspace(context: &Context, settings: &Settings) -> Result<(), Failure> {
+    let Some(directory) = settings.runtime.workspace.as_deref() else {
+        return Ok(());
+    };
+    if context.server().is_some() {
+        return Ok(());
+    }
+    let shown = directory.display();
+    match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => {
+            let message = format!("the workspace `{shown}` is not a directory");
+            Err(Failure::new(Exit::Usage, message).hint("name the directory that the file is in"))
+        }
+        Err(error) => Err(Failure::of(Exit::Usage, &error)
+            .while_doing(format!("cannot use the workspace `{shown}`"))
+            .hint(format!(
+                "`mkdir -p {}` makes it",
+                quote::quote(&shown.to_string())
+            ))),
+    }
+}
+
+/// A name that was typed for a new sandbox.
+pub(crate) fn new_name(name: &str) -> Result<SandboxId, Failure> {
+    SandboxId::new(name).ok_or_else(|| {
+        let message = format!("`{name}` is no name for a sandbox");
+        Failure::new(Exit::Usage, message).hint("use 1 to 64 letters, digits, `-` and `_`")
+    })
+}
+
+/// The same with a name: this one, or for a sandbox of this machine one that can be typed.
+pub(crate) fn spec_named(
+    context: &Context,
+    settings: &Settings,
+    name: Option<SandboxId>,
+) -> SandboxSpec {
+    let new = || match context.server() {
+        Some(_) => None,
+        None => names::new_name(),
+    };
+    SandboxSpec {
+        id: name.or_else(new),
+        ..spec(settings)
+    }
+}
+
+/// Writes down what a sandbox of this machine was made with.
+pub(crate) fn note(
+    context: &Context,
+    settings: &Settings,
+    sandbox: &dyn Sandbox,
+    command: &[String],
+) {
+    if context.server().is_some() || settings.runtime.kind == RuntimeKind::Cli {
+        return;
+    }
+    let place = Place::new(context, settings);
+    let directory = place.state().join(sandbox.runtime());
+    about::write(&directory.join(sandbox.id().as_str()), settings, command);
 }
 
 /// What a sandbox shall be like, as the settings say it.

@@ -9,8 +9,8 @@ use crate::{
 };
 
 /// The numbers of the three, which are the same on every system.
-const HANG_UP: u8 = 1;
-const INTERRUPT: u8 = 2;
+pub(crate) const HANG_UP: u8 = 1;
+pub(crate) const INTERRUPT: u8 = 2;
 const TERMINATE: u8 = 15;
 
 /// Signals that ask the program to end.

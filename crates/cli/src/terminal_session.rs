@@ -1,10 +1,13 @@
 //! A person or a pipe at a program in a sandbox: what is typed goes in, what it writes comes
 //! out, until it ends.
 //!
-//! Signals that end us are not looked at here, since whoever made the sandbox has to end it.
-//! Dropping the future gives the terminal back and ends the program.
+//! A signal for us is passed on to the program. One that goes on regardless is left by the second
+//! signal. Dropping the future gives the terminal back and ends the program.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -12,13 +15,15 @@ use tokio::{
 };
 use zareba_runtime::RuntimeError;
 use zareba_wire::program::{
-    ProgramConnection, ProgramEvent, ProgramEvents, ProgramInput, StartFailure, TerminalSize,
+    ProgramConnection, ProgramEvent, ProgramEvents, ProgramInput, ProgramSignal, StartFailure,
+    TerminalSize,
 };
 
 use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
     sandbox,
+    signals::{self, Signals},
     user_terminal::{self, RawMode},
 };
 
@@ -28,6 +33,10 @@ const NOT_FOUND: u8 = 127;
 
 /// What shells show for a program whose output nobody reads.
 const NOBODY_READS: u8 = 128 + 13;
+
+/// How long a program may take to end after SIGTERM or SIGHUP was passed on to it. SIGINT has no
+/// such limit: many programs take it as the end of a line, not of themselves.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// How much of our own streams the program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +59,7 @@ pub(crate) fn size() -> Option<TerminalSize> {
 pub(crate) async fn attach(
     connection: ProgramConnection,
     attachment: Attachment,
+    signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let takes_keys = attachment == Attachment::Terminal && io::stdin().is_terminal();
     let raw_mode = takes_keys
@@ -60,9 +70,33 @@ pub(crate) async fn attach(
     let outcome = tokio::select! {
         outcome = show(&mut events) => outcome,
         failure = pass_on(&input, attachment) => Err(failure),
+        signal = forward(&input, signals) => Ok(Exit::Command(128 + signal)),
     };
     drop(raw_mode);
     outcome
+}
+
+/// Passes the first signal on. Returns when the program has to end without having taken it: after
+/// a second signal, or when it was asked to end and does not.
+async fn forward(input: &ProgramInput, signals: &mut Signals) -> u8 {
+    let first = signals.next().await;
+    let signal = match first {
+        signals::INTERRUPT => ProgramSignal::Int,
+        signals::HANG_UP => ProgramSignal::Hup,
+        _ => ProgramSignal::Term,
+    };
+    // A program that is gone has an end, which comes by the other way.
+    let _ = input.signal(signal).await;
+    let grace = async {
+        match signal {
+            ProgramSignal::Int => std::future::pending().await,
+            _ => tokio::time::sleep(GRACE).await,
+        }
+    };
+    tokio::select! {
+        second = signals.next() => second,
+        () = grace => first,
+    }
 }
 
 /// What it means for us that a program could not be started.

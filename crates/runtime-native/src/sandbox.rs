@@ -12,8 +12,8 @@ use std::{
 use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{
-    Action, ActionEvent, ErrorClass, Observation, ObservationEvent, ObservationKind, RunCommand,
-    RuntimeStatus,
+    Action, ActionEvent, ErrorClass, LimitHit, Observation, ObservationEvent, ObservationKind,
+    RunCommand, RuntimeStatus,
 };
 use zareba_runtime::{
     Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
@@ -327,6 +327,15 @@ impl Sandbox for NativeSandbox {
 
     fn resume(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(self.outside("resume a sandbox", Enclosure::resume))
+    }
+
+    fn limits_met(&self, exit_code: i64) -> BoxFuture<'_, Vec<LimitHit>> {
+        let enclosure = self.parts.enclosure.clone();
+        let read = move || enclosure.map(|enclosure| enclosure.limits_met(exit_code));
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(read).await;
+            read.ok().flatten().unwrap_or_default()
+        })
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU8, path::Path, sync::Arc};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
-use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
+use zareba_protocol::{ActionEvent, LimitHit, ObservationEvent, RuntimeStatus};
 use zareba_wire::{
     BoxFuture,
     output::{OutputPiece, OutputRequest, StopRequest},
@@ -170,6 +170,14 @@ pub trait Sandbox: Send + Sync {
     fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
         let _ = port;
         unsupported(self.runtime(), "connect to a port inside")
+    }
+
+    /// The limits of the sandbox that were met since the last time this was asked, or since the
+    /// sandbox was found. Actions tell theirs themselves; this is for programs, of which the last
+    /// ended with this exit code.
+    fn limits_met(&self, exit_code: i64) -> BoxFuture<'_, Vec<LimitHit>> {
+        let _ = exit_code;
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// What stands around it and what it uses, as a document for people and programs.

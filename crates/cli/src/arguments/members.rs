@@ -17,9 +17,12 @@ pub(crate) struct PsArguments {
     /// Print names only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    // Docker's, typed by habit: all are listed anyway.
+    #[arg(short, long, hide = true)]
+    pub(crate) all: bool,
 }
 
-/// Tell what stands around a sandbox and what it uses
+/// Show isolation, limits and usage of a sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
 What is told of the walls was read back from the kernel after the start. With `-o json` all of it is
@@ -125,23 +128,28 @@ pub(crate) struct PortArguments {
     pub(crate) port: Option<u16>,
 }
 
-/// Print what a sandbox's executor has to say
+/// Print the output of what runs in a sandbox in the background
 #[derive(Args, Debug)]
 #[command(after_help = "\
-That is its log, not the output of commands. Only sandboxes of `zareba create` have one.
+That is what programs of `zareba run -d` and `zareba exec -d` wrote to standard output and standard
+error, of which the last 8 to 16 MiB are kept. `--executor` prints the log of the sandbox's executor
+instead, which only sandboxes that live on have.
 
 Example:
-  zareba logs -f build
-  zareba logs --tail 20 --since 10m build")]
+  zareba logs -f web
+  zareba logs --executor --tail 20 build")]
 pub(crate) struct LogsArguments {
+    /// Print the log of the sandbox's executor
+    #[arg(long)]
+    pub(crate) executor: bool,
     /// Go on until the sandbox ends
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only so many of the last lines
     #[arg(long, value_name = "N")]
     pub(crate) tail: Option<u32>,
-    /// Only what was written since then: 90s, 10m, 2h, 1d or 2026-01-31T12:00:00Z; `docker` only
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only what was written since then: 90s, 10m, 2h, 1d or 2026-01-31T12:00:00Z; with `--executor` and `docker` only
+    #[arg(long, value_name = "TIME", value_parser = moment, requires = "executor")]
     pub(crate) since: Option<SystemTime>,
     /// The sandbox
     #[arg(value_name = "ID")]

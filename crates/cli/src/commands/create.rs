@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::runtime;
-use zareba_config::{RuntimeKind, Settings};
-use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxSpec};
+use zareba_config::{Configuration, RuntimeKind, Settings};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
-    sandbox::{self, Backend, LAST_WORK, Place},
+    sandbox::{self, Backend, LAST_WORK, Place, Wanted},
     say,
     signals::Signals,
 };
@@ -22,8 +22,24 @@ use crate::{
 pub(crate) fn perform(context: &Context, arguments: &CreateArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
     let configuration = context.configuration(flags)?;
+    let name = arguments.name.as_deref().map(sandbox::new_name);
+    let wanted = Wanted {
+        name: name.transpose()?,
+        command: &[],
+    };
+    lasting(context, &configuration, wanted, |_| Ok(()))
+}
+
+/// Makes a sandbox that lives on, begins something in it, and prints its name. When that cannot
+/// be begun, the sandbox ends.
+pub(super) fn lasting(
+    context: &Context,
+    configuration: &Configuration,
+    wanted: Wanted<'_>,
+    begin: impl FnOnce(&str) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
     let settings = &configuration.settings;
-    let name = arguments.name.as_deref().map(name).transpose()?;
+    sandbox::require_workspace(context, settings)?;
     let backend = backend(context, settings)?;
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -32,12 +48,15 @@ pub(crate) fn perform(context: &Context, arguments: &CreateArguments) -> Result<
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let spec = SandboxSpec {
-            id: name,
-            ..sandbox::spec(settings)
-        };
+        let spec = sandbox::spec_named(context, settings, wanted.name);
         match make(&backend, spec, &mut signals).await {
             Ok(Made::Sandbox(sandbox)) => {
+                sandbox::note(context, settings, &*sandbox, wanted.command);
+                if let Err(failure) = begin(sandbox.id().as_str()) {
+                    // One that cannot be ended now is ended by `zareba stop`, and is listed.
+                    let _ = sandbox.close().await;
+                    return Err(failure);
+                }
                 tell(context, settings, &*sandbox)?;
                 Ok(Exit::Success)
             }
@@ -79,13 +98,6 @@ async fn make(
             Ok(Made::Nothing(signal))
         }
     }
-}
-
-fn name(name: &str) -> Result<SandboxId, Failure> {
-    SandboxId::new(name).ok_or_else(|| {
-        let message = format!("`{name}` is no name for a sandbox");
-        Failure::new(Exit::Usage, message).hint("use 1 to 64 letters, digits, `-` and `_`")
-    })
 }
 
 fn backend(context: &Context, settings: &Settings) -> Result<Backend, Failure> {

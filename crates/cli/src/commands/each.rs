@@ -23,12 +23,17 @@ pub(super) fn each(
         let mut exit = Exit::Success;
         for id in ids {
             let done = match fleet.find(id).await {
-                Ok(member) => deed(fleet, member).await,
+                Ok(member) => {
+                    let id = member.summary.id.clone();
+                    deed(fleet, member).await.map(|()| id)
+                }
                 Err(failure) => Err(failure),
             };
             match (done, context.globals.output) {
-                (Ok(()), OutputFormat::Text) => say::line(id)?,
-                (Ok(()), OutputFormat::Json) => say::line(json!({ "id": id, "state": state }))?,
+                (Ok(id), OutputFormat::Text) => say::line(id)?,
+                (Ok(id), OutputFormat::Json) => {
+                    say::line(json!({ "id": id.as_str(), "state": state }))?
+                }
                 (Err(failure), _) => {
                     say::failure(&failure);
                     if exit == Exit::Success {

@@ -1,13 +1,16 @@
-//! `zareba exec`: a program in a sandbox that is there.
+//! `zareba exec`: a program in an existing sandbox.
 
+use zareba_runtime::Sandbox;
 use zareba_wire::program::{ProgramLine, ProgramRequest, ProgramStdin};
 
 use crate::{
-    arguments::{ExecArguments, OutputFormat, split_variable},
+    arguments::{ExecArguments, OutputFormat, ProgramArguments, split_variable},
     commands::Context,
+    detached::{self, AtItsEnd},
     exit::Exit,
     failure::Failure,
     sandbox::Fleet,
+    say,
     signals::Signals,
     terminal_session::{self, Attachment},
 };
@@ -18,51 +21,71 @@ pub(crate) fn perform(context: &Context, arguments: &ExecArguments) -> Result<Ex
         let message = "the streams of a program cannot be printed as JSON";
         return Err(Failure::new(Exit::Usage, message));
     }
-    let request = request(context, arguments)?;
-    let attachment = match (arguments.terminal, arguments.interactive) {
-        (true, _) => Attachment::Terminal,
-        (false, true) => Attachment::Pipes,
-        (false, false) => Attachment::OutputOnly,
-    };
+    if let Some(user) = &arguments.user {
+        let message = format!("`exec` cannot run a program as the user `{user}`");
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("leave out `-u`: a sandbox has one user, whom all of its programs run as"));
+    }
+    let program = &arguments.program;
+    if arguments.detach {
+        detached::require_local(context)?;
+        detached::start(context, program, AtItsEnd::TheSandboxStays)?;
+        return Ok(Exit::Success);
+    }
+    let attachment = arguments.attachment();
+    let request = request(context, program, attachment)?;
     Fleet::visit(context, async |fleet| {
         let mut signals = Signals::watch()?;
-        let run = async {
-            let sandbox = fleet.find(&arguments.id).await?.attach().await?;
+        let start = async {
+            let sandbox = fleet.find(&program.id).await?.attach().await?;
+            // What happened before is not about this program.
+            let _ = sandbox.limits_met(0).await;
             let started = sandbox.start_program(request).await;
             let program = started.map_err(|error| terminal_session::not_started(&error))?;
-            terminal_session::attach(program, attachment).await
+            Ok((sandbox, program))
         };
-        tokio::select! {
-            outcome = run => outcome,
-            // The program ends with its connection.
-            signal = signals.next() => Ok(Exit::Command(128 + signal)),
-        }
+        let (sandbox, program) = tokio::select! {
+            started = start => started?,
+            signal = signals.next() => return Ok(Exit::Command(128 + signal)),
+        };
+        let exit = terminal_session::attach(program, attachment, &mut signals).await?;
+        tell_limits(&*sandbox, exit).await;
+        Ok(exit)
     })
 }
 
-fn request(context: &Context, arguments: &ExecArguments) -> Result<ProgramRequest, Failure> {
+/// Says which limits of the sandbox a program has met.
+pub(super) async fn tell_limits(sandbox: &dyn Sandbox, exit: Exit) {
+    for limit in sandbox.limits_met(exit.number().into()).await {
+        say::warning(limit.message);
+    }
+}
+
+/// The program as the executor is asked for it. Its terminal has the size of ours.
+pub(super) fn request(
+    context: &Context,
+    arguments: &ProgramArguments,
+    attachment: Attachment,
+) -> Result<ProgramRequest, Failure> {
     let program = match arguments.command.as_slice() {
         [text] => ProgramLine::Shell(text.clone()),
         words => ProgramLine::Argv(words.to_vec()),
     };
+    let has_terminal = attachment == Attachment::Terminal;
     let kind = context.environment.get("TERM");
-    let kind = kind
-        .filter(|_| arguments.terminal)
-        .map(|kind| ("TERM", kind));
+    let kind = kind.filter(|_| has_terminal).map(|kind| ("TERM", kind));
     let given = arguments.variables.iter().map(|text| split_variable(text));
     let given = given.collect::<Result<Vec<_>, _>>()?;
     let environment = kind.into_iter().chain(given);
-    let takes_input = arguments.terminal || arguments.interactive;
     Ok(ProgramRequest {
         directory: arguments.workdir.clone(),
         environment: environment
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
-        terminal: terminal_session::size().filter(|_| arguments.terminal),
-        stdin: if takes_input {
-            ProgramStdin::Open
-        } else {
-            ProgramStdin::Closed
+        terminal: terminal_session::size().filter(|_| has_terminal),
+        stdin: match attachment {
+            Attachment::OutputOnly => ProgramStdin::Closed,
+            Attachment::Terminal | Attachment::Pipes => ProgramStdin::Open,
         },
         ..ProgramRequest::new(program)
     })

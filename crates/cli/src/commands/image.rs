@@ -11,7 +11,7 @@ use tokio::runtime;
 use zareba_config::Environment;
 use zareba_image::{
     Digest, Image, ImageError, ImageName, ImageStore,
-    registry::{self, PullOptions, Transport},
+    registry::{self, PullError, PullOptions, Transport},
 };
 
 use self::progress::Reporter;
@@ -72,6 +72,14 @@ fn failure(error: &ImageError) -> Failure {
     Failure::of(exit, error)
 }
 
+fn failed_to_pull(error: &PullError) -> Failure {
+    let exit = match error {
+        PullError::NotFound { .. } => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    Failure::of(exit, error)
+}
+
 fn list(context: &Context, store: &ImageStore) -> Result<Exit, Failure> {
     let images = store.list().map_err(|error| failure(&error))?;
     let text: String = match context.globals.output {
@@ -126,7 +134,7 @@ fn pull(
         let mut report = |step| reporter.tell(&step);
         tokio::select! {
             pulled = registry::pull(&name, &layout, options, &mut report) => {
-                pulled.map_err(|error| Failure::of(Exit::Failure, &error))?;
+                pulled.map_err(|error| failed_to_pull(&error))?;
                 Ok(None)
             }
             signal = signals.next() => Ok(Some(signal)),

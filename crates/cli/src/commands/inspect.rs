@@ -19,16 +19,23 @@ use crate::{
     table::{age, size},
 };
 
+/// Hosts that are told in words; JSON has them all.
+const HOSTS_TOLD_MAX: usize = 8;
+
 /// Tells of each of them.
 pub(crate) fn perform(context: &Context, arguments: &InspectArguments) -> Result<Exit, Failure> {
     Fleet::visit(context, async |fleet| {
         let mut exit = Exit::Success;
         for id in &arguments.ids {
             match inspect(fleet, id).await {
-                Ok((summary, document)) => {
+                Ok(Inspected {
+                    summary,
+                    about,
+                    document,
+                }) => {
                     let text = match context.globals.output {
-                        OutputFormat::Json => format!("{:#}\n", whole(&summary, &document)),
-                        OutputFormat::Text => in_words(&summary, &document),
+                        OutputFormat::Json => format!("{:#}\n", whole(&summary, about, &document)),
+                        OutputFormat::Text => in_words(&summary, about.as_ref(), &document),
                     };
                     say::data(text.as_bytes())?;
                 }
@@ -44,10 +51,23 @@ pub(crate) fn perform(context: &Context, arguments: &InspectArguments) -> Result
     })
 }
 
-async fn inspect(fleet: &Fleet, id: &str) -> Result<(SandboxSummary, Value), Failure> {
+/// What is known of one sandbox.
+struct Inspected {
+    summary: SandboxSummary,
+    /// What it was made with.
+    about: Option<Value>,
+    /// What the runtime says.
+    document: Value,
+}
+
+async fn inspect(fleet: &Fleet, id: &str) -> Result<Inspected, Failure> {
     let member = fleet.find(id).await?;
     let document = document(&member).await?;
-    Ok((member.summary, document))
+    Ok(Inspected {
+        about: member.about(),
+        document,
+        summary: member.summary,
+    })
 }
 
 /// What is known beside the summary: nothing of one that has ended or that has no walls.
@@ -64,15 +84,15 @@ async fn document(member: &Member<'_>) -> Result<Value, Failure> {
     }
 }
 
-fn whole(summary: &SandboxSummary, document: &Value) -> Value {
-    let mut all = ps::as_json(summary);
+fn whole(summary: &SandboxSummary, about: Option<Value>, document: &Value) -> Value {
+    let mut all = ps::as_json(summary, about);
     if let (Value::Object(all), Value::Object(more)) = (&mut all, document) {
         all.extend(more.clone());
     }
     all
 }
 
-fn in_words(summary: &SandboxSummary, document: &Value) -> String {
+fn in_words(summary: &SandboxSummary, about: Option<&Value>, document: &Value) -> String {
     let lived = SystemTime::now().duration_since(summary.created);
     let mut text = format!("{}\n", summary.id);
     let mut row = |name: &str, what: &str| {
@@ -88,6 +108,12 @@ fn in_words(summary: &SandboxSummary, document: &Value) -> String {
         "created",
         &format!("{} ago", age(lived.unwrap_or_default())),
     );
+    for (name, what) in about.into_iter().flat_map(made_with) {
+        row(name, &what);
+    }
+    if let Some((name, what)) = decisions(document) {
+        row(name, &what);
+    }
     for (name, what) in usage(document) {
         row(name, &what);
     }
@@ -105,6 +131,57 @@ fn in_words(summary: &SandboxSummary, document: &Value) -> String {
         }
     }
     text
+}
+
+/// What it was made with.
+fn made_with(about: &Value) -> Vec<(&'static str, String)> {
+    let text = |path: &str| about.pointer(path).and_then(Value::as_str);
+    let list = |path: &str| {
+        let texts = about.pointer(path).and_then(Value::as_array);
+        let texts: Vec<&str> = texts
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    let workspace = text("/workspace/directory").zip(text("/workspace/mode"));
+    let workspace = workspace.map(|(directory, mode)| format!("{directory} ({mode})"));
+    let rows = [
+        ("workspace", workspace),
+        ("command", ps::command(about)),
+        ("variables", list("/environment")),
+        ("network", text("/network/reach").map(str::to_owned)),
+        ("  allowed", list("/network/allow")),
+        ("  denied", list("/network/deny")),
+    ];
+    let known = rows.into_iter();
+    known
+        .filter_map(|(name, what)| Some((name, what?)))
+        .collect()
+}
+
+/// What the proxy of a filtered network has decided so far, and about which hosts.
+fn decisions(document: &Value) -> Option<(&'static str, String)> {
+    let counts = |counts: &Value| {
+        let number = |name: &str| counts.get(name).and_then(Value::as_u64);
+        let (allowed, denied) = (number("allowed")?, number("denied")?);
+        Some(format!("{allowed} allowed, {denied} denied"))
+    };
+    let all = document.get("egress")?;
+    let hosts = all.get("hosts").and_then(Value::as_object);
+    let hosts: Vec<String> = hosts
+        .into_iter()
+        .flatten()
+        .take(HOSTS_TOLD_MAX)
+        .filter_map(|(host, of_host)| Some(format!("{host}: {}", counts(of_host)?)))
+        .collect();
+    let hosts = if hosts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", hosts.join("; "))
+    };
+    Some(("  decisions", format!("{}{hosts}", counts(all)?)))
 }
 
 fn usage(document: &Value) -> Vec<(&'static str, String)> {
@@ -146,6 +223,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_a_sandbox_was_made_with_is_told_by_name() {
+        let about = json!({
+            "workspace": { "directory": "/w", "mode": "copy-on-write" },
+            "network": { "reach": "filtered", "allow": ["a", "b:1"], "deny": [] },
+            "environment": ["A", "B"],
+            "command": ["echo", "a b"],
+        });
+        let expected = [
+            ("workspace", "/w (copy-on-write)"),
+            ("command", "echo 'a b'"),
+            ("variables", "A, B"),
+            ("network", "filtered"),
+            ("  allowed", "a, b:1"),
+        ];
+        assert_eq!(
+            made_with(&about),
+            expected.map(|(name, what)| (name, what.to_owned()))
+        );
+        assert_eq!(made_with(&json!({ "workspace": null })), []);
+        let of_host = json!({ "allowed": 0, "denied": 1 });
+        let counted = json!({ "egress": { "allowed": 3, "denied": 1, "hosts": { "a": of_host } } });
+        let told = "3 allowed, 1 denied (a: 0 allowed, 1 denied)".to_owned();
+        let expected = ("  decisions", told);
+        assert_eq!(decisions(&counted), Some(expected));
+        assert_eq!(decisions(&Value::Null), None);
+    }
 
     #[test]
     fn what_a_document_does_not_say_is_left_out() {

@@ -1,13 +1,17 @@
-//! `zareba logs`: what a sandbox's executor has to say.
+//! `zareba logs`: what detached programs of a sandbox have written, or its executor.
 
 mod container;
 
 use std::{
+    ffi::OsString,
     fs::File,
-    io::{self, BufRead as _, BufReader, ErrorKind, Seek as _, SeekFrom},
+    io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom},
     mem::MaybeUninit,
-    os::{fd::OwnedFd, unix::fs::FileExt as _},
-    path::Path,
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt as _, fs::FileExt as _},
+    },
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -24,6 +28,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
+    output_record,
     sandbox::{Fleet, Member},
     say,
 };
@@ -36,12 +41,12 @@ const CHANGES_BYTES: usize = 4096;
 
 const DEED: &str = "cannot read the log";
 
-/// Prints the log, and goes on if that is wanted.
+/// Prints what is recorded, and goes on if that is wanted.
 pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Exit, Failure> {
     context.require_local("logs")?;
     Fleet::visit(context, async |fleet| {
         let member = fleet.find(&arguments.id).await?;
-        if let Some(docker) = member.engine() {
+        if let (Some(docker), true) = (member.engine(), arguments.executor) {
             let id = &member.summary.id;
             return container::show(docker, id, arguments, context.globals.output).await;
         }
@@ -50,44 +55,74 @@ pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Ex
             return Err(Failure::new(Exit::Usage, message)
                 .hint("leave out `--since`; `--tail` tells how much of it is shown"));
         }
-        let path = member.log();
-        let mut file = open(&path, &member)?;
-        if let Some(lines) = arguments.tail {
-            skip_to_last(&mut file, lines).or_fail(Exit::Failure, DEED)?;
-        }
-        let mut log = Log {
-            file: BufReader::new(file),
-            line: Vec::new(),
-            format: context.globals.output,
+        let (path, older) = match arguments.executor {
+            true => (member.log(), None),
+            false => {
+                let older = File::open(output_record::older(member.directory())).ok();
+                (output_record::newer(member.directory()), older)
+            }
         };
+        let mut file = open(&path, &member, arguments.executor)?;
+        let format = context.globals.output;
+        if let Some(older) = from(&mut file, older, arguments.tail).or_fail(Exit::Failure, DEED)? {
+            Log::new(older, None, format).finish()?;
+        }
+        let mut log = Log::new(file, Some(path.clone()), format);
         if arguments.follow && member.summary.state != SandboxState::Lost {
             // Before the first look, so that nothing falls between the two.
             let changes = Changes::watch(&path, first_process(&member).await)
                 .or_fail(Exit::Failure, "cannot follow the log")?;
             follow(&mut log, changes)?;
         }
-        log.show()?;
         log.finish()?;
         Ok(Exit::Success)
     })
 }
 
-fn open(path: &Path, member: &Member<'_>) -> Result<File, Failure> {
+fn open(path: &Path, member: &Member<'_>, of_executor: bool) -> Result<File, Failure> {
+    let id = &member.summary.id;
     match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let message = format!("the sandbox `{}` has no log", member.summary.id);
+        Err(error) if error.kind() == ErrorKind::NotFound && of_executor => {
+            let message = format!("the executor of the sandbox `{id}` has no log");
             Err(Failure::new(Exit::Failure, message)
-                .hint("it belongs to a command, which tells what there is to tell itself"))
+                .hint("it belongs to a command, which prints what the executor says itself"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let message = format!("nothing was started in the background in the sandbox `{id}`");
+            Err(Failure::new(Exit::Failure, message)
+                .hint(format!(
+                    "`zareba exec -d {id} CMD` starts a program whose output is kept"
+                ))
+                .hint(format!(
+                    "`zareba logs --executor {id}` prints the log of its executor"
+                )))
         }
         opened => opened.or_fail(Exit::Failure, DEED),
     }
 }
 
-/// Moves to where the last lines begin, reading no more than those.
-fn skip_to_last(file: &mut File, lines: u32) -> io::Result<()> {
+/// Moves to where the last so many lines begin, in the older file where the newer has too few.
+/// Returns the older one when something of it is to be shown.
+fn from(newer: &mut File, older: Option<File>, tail: Option<u32>) -> io::Result<Option<File>> {
+    let Some(lines) = tail else {
+        return Ok(older);
+    };
+    let missing = skip_to_last(newer, lines)?;
+    match older {
+        Some(mut older) if missing > 0 => {
+            skip_to_last(&mut older, missing)?;
+            Ok(Some(older))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Moves to where the last lines begin, reading no more than those. Returns how many of them the
+/// file does not have.
+fn skip_to_last(file: &mut File, lines: u32) -> io::Result<u32> {
     let mut start = file.seek(SeekFrom::End(0))?;
     if lines == 0 {
-        return Ok(());
+        return Ok(0);
     }
     // The end of the last line is not the beginning of another.
     let mut wanted = u64::from(lines) + 1;
@@ -109,12 +144,14 @@ fn skip_to_last(file: &mut File, lines: u32) -> io::Result<()> {
         {
             wanted = wanted.saturating_sub(1);
             if wanted == 0 {
-                return file.seek(SeekFrom::Start(begin + at as u64 + 1)).map(drop);
+                file.seek(SeekFrom::Start(begin + at as u64 + 1))?;
+                return Ok(0);
             }
         }
         start = begin;
     }
-    file.rewind()
+    file.rewind()?;
+    Ok(u32::try_from(wanted.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
 /// The first process inside, whose end is the end of the sandbox. One without walls has none
@@ -144,17 +181,24 @@ fn follow(log: &mut Log, changes: Changes) -> Result<(), Failure> {
 struct Changes {
     notices: OwnedFd,
     process: Option<OwnedFd>,
+    /// The name of the log, whose removal is its end.
+    name: OsString,
 }
 
 impl Changes {
     fn watch(log: &Path, process: Option<OwnedFd>) -> Result<Self, Errno> {
         let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&notices, log, WatchFlags::MODIFY)?;
         if let Some(directory) = log.parent() {
+            // Of its files, too, one of which may take the log's place.
+            let changes = WatchFlags::MODIFY | WatchFlags::CREATE;
             let removal = WatchFlags::DELETE | WatchFlags::DELETE_SELF;
-            inotify::add_watch(&notices, directory, removal)?;
+            inotify::add_watch(&notices, directory, changes | removal)?;
         }
-        Ok(Self { notices, process })
+        Ok(Self {
+            notices,
+            process,
+            name: log.file_name().unwrap_or_default().to_owned(),
+        })
     }
 
     /// Waits for the next one; false when there will be none.
@@ -180,9 +224,13 @@ impl Changes {
         loop {
             match notices.next() {
                 Ok(notice) => {
-                    let of_log = notice.file_name().is_some_and(|name| name == c"log");
+                    let of_log = notice
+                        .file_name()
+                        .is_some_and(|name| name.to_bytes() == self.name.as_bytes());
+                    let events = notice.events();
                     let gone = ReadFlags::DELETE_SELF | ReadFlags::IGNORED;
-                    is_removed |= of_log || notice.events().intersects(gone);
+                    is_removed |= events.intersects(gone);
+                    is_removed |= of_log && events.contains(ReadFlags::DELETE);
                 }
                 Err(Errno::AGAIN) => return Ok(is_removed),
                 Err(error) => return Err(error),
@@ -194,21 +242,56 @@ impl Changes {
 /// A log on its way to standard output.
 struct Log {
     file: BufReader<File>,
+    /// Where it goes on when another file takes its place.
+    path: Option<PathBuf>,
     /// What there is of a line whose end has not come yet.
     line: Vec<u8>,
     format: OutputFormat,
 }
 
 impl Log {
+    fn new(file: File, path: Option<PathBuf>, format: OutputFormat) -> Self {
+        Self {
+            file: BufReader::new(file),
+            path,
+            line: Vec::new(),
+            format,
+        }
+    }
+
     /// Shows all whole lines that there are now.
     fn show(&mut self) -> Result<(), Failure> {
         loop {
             let taken = self.take().or_fail(Exit::Failure, DEED)?;
             if self.line.ends_with(b"\n") || self.line.len() >= LINE_MAX {
                 self.print()?;
-            } else if taken == 0 {
+            } else if taken == 0 && !self.go_on().or_fail(Exit::Failure, DEED)? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Takes the file that has taken the place of this one, if there is such.
+    fn go_on(&mut self) -> io::Result<bool> {
+        let Some(path) = &self.path else {
+            return Ok(false);
+        };
+        if output_record::is_at(self.file.get_ref(), path)? {
+            return Ok(false);
+        }
+        match File::open(path) {
+            Ok(file) => {
+                // What was written between the last look and now is in the old one.
+                let mut rest = BufReader::new(file);
+                std::mem::swap(&mut self.file, &mut rest);
+                self.line.extend(rest.buffer());
+                rest.into_inner()
+                    .take(2 * LINE_MAX as u64)
+                    .read_to_end(&mut self.line)?;
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -225,6 +308,7 @@ impl Log {
 
     /// Shows a last line without an end.
     fn finish(&mut self) -> Result<(), Failure> {
+        self.show()?;
         if self.line.is_empty() {
             return Ok(());
         }

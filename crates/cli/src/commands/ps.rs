@@ -10,28 +10,45 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
+    quote,
     sandbox::Fleet,
     say,
     table::{age, table},
 };
 
-const HEADINGS: [&str; 5] = ["ID", "RUNTIME", "STATE", "IMAGE", "CREATED"];
+const HEADINGS: [&str; 8] = [
+    "ID",
+    "RUNTIME",
+    "STATE",
+    "IMAGE",
+    "NETWORK",
+    "WORKSPACE",
+    "CREATED",
+    "COMMAND",
+];
+
+/// Characters of a command that are shown; `inspect` shows all of it.
+const COMMAND_CHARACTERS: usize = 40;
 
 /// Prints them.
 pub(crate) fn perform(context: &Context, arguments: &PsArguments) -> Result<Exit, Failure> {
     Fleet::visit(context, async |fleet| {
         let members = fleet.members().await?;
         let summaries = members.iter().map(|member| &member.summary);
+        let listed = members
+            .iter()
+            .map(|member| (&member.summary, member.about()));
         let text: String = match (context.globals.output, arguments.quiet) {
-            (OutputFormat::Json, _) => summaries
-                .map(|summary| format!("{}\n", as_json(summary)))
+            (OutputFormat::Json, _) => listed
+                .map(|(summary, about)| format!("{}\n", as_json(summary, about)))
                 .collect(),
             (OutputFormat::Text, true) => summaries
                 .map(|summary| format!("{}\n", summary.id))
                 .collect(),
             (OutputFormat::Text, false) => {
                 let now = SystemTime::now();
-                let rows: Vec<_> = summaries.map(|summary| row(summary, now)).collect();
+                let rows = listed.map(|(summary, about)| row(summary, about.as_ref(), now));
+                let rows: Vec<_> = rows.collect();
                 table(HEADINGS, &rows)
             }
         };
@@ -40,8 +57,8 @@ pub(crate) fn perform(context: &Context, arguments: &PsArguments) -> Result<Exit
     })
 }
 
-/// One sandbox as a document.
-pub(super) fn as_json(summary: &SandboxSummary) -> Value {
+/// One sandbox as a document, with what it was made with.
+pub(super) fn as_json(summary: &SandboxSummary, about: Option<Value>) -> Value {
     let created = summary.created.duration_since(UNIX_EPOCH);
     json!({
         "id": summary.id.as_str(),
@@ -49,6 +66,7 @@ pub(super) fn as_json(summary: &SandboxSummary) -> Value {
         "state": state(summary.state),
         "image": summary.image,
         "created_seconds": created.map_or(0, |created| created.as_secs()),
+        "made_with": about,
     })
 }
 
@@ -61,13 +79,55 @@ pub(super) fn state(state: SandboxState) -> &'static str {
     }
 }
 
-fn row(summary: &SandboxSummary, now: SystemTime) -> [String; 5] {
+/// The command of a sandbox as one line.
+pub(super) fn command(about: &Value) -> Option<String> {
+    let words = about.get("command")?.as_array()?.iter();
+    let words: Vec<String> = words.filter_map(Value::as_str).map(str::to_owned).collect();
+    match words.as_slice() {
+        [] => None,
+        [text] => Some(text.clone()),
+        words => Some(quote::join(words)),
+    }
+}
+
+fn row(summary: &SandboxSummary, about: Option<&Value>, now: SystemTime) -> [String; 8] {
+    let text = |path: &str| about?.pointer(path)?.as_str();
+    let workspace = text("/workspace/directory").zip(text("/workspace/mode"));
+    let unknown = || "-".to_owned();
+    let command = about.and_then(command);
     let lived = now.duration_since(summary.created).unwrap_or_default();
     [
         summary.id.to_string(),
         summary.runtime.to_owned(),
         state(summary.state).to_owned(),
         summary.image.as_deref().unwrap_or("-").to_owned(),
+        text("/network/reach").map_or_else(unknown, str::to_owned),
+        workspace.map_or_else(unknown, |(directory, mode)| format!("{directory} ({mode})")),
         format!("{} ago", age(lived)),
+        command.map_or_else(unknown, |command| beginning(&command)),
     ]
+}
+
+fn beginning(command: &str) -> String {
+    let mut rest = command.chars();
+    let begin: String = rest.by_ref().take(COMMAND_CHARACTERS).collect();
+    match rest.next() {
+        Some(_) => format!("{begin}…"),
+        None => begin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_was_typed_and_a_long_one_in_part() {
+        let words = |words: Value| command(&json!({ "command": words }));
+        assert_eq!(words(json!([])), None);
+        assert_eq!(words(json!(["a | b"])).as_deref(), Some("a | b"));
+        assert_eq!(words(json!(["echo", "a b"])).as_deref(), Some("echo 'a b'"));
+        assert_eq!(beginning(&"ä".repeat(40)), "ä".repeat(40));
+        assert_eq!(beginning(&"ä".repeat(41)), format!("{}…", "ä".repeat(40)));
+    }
 }

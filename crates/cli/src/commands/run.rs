@@ -1,122 +1,162 @@
 //! `zareba run`: one command in a fresh sandbox.
+//!
+//! The command is a program with our streams. `-o json` runs it as an action instead, whose
+//! observation is what is printed.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-    time::{Duration, Instant},
-};
+mod observed;
 
-use zareba_protocol::{Action, ActionEvent, ObservationEvent, ObservationKind, RunCommand};
-use zareba_runtime::Sandbox;
+use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
+use zareba_config::Configuration;
+use zareba_runtime::{Sandbox, SandboxId};
+use zareba_wire::program::ProgramRequest;
+
+use super::{create, exec};
 use crate::{
-    arguments::{OutputFormat, RunArguments},
+    arguments::{OutputFormat, ProgramArguments, RunArguments},
     commands::Context,
+    detached::{self, AtItsEnd},
     exit::Exit,
-    failure::{Failure, OrFail as _},
-    play, quote, sandbox, say, settings,
+    failure::Failure,
+    play,
+    sandbox::{self, Wanted, within_named},
+    say, settings,
+    signals::Signals,
+    terminal_session::{self, Attachment},
 };
 
 /// Runs the command and ends with its exit code.
 pub(crate) fn perform(context: &Context, arguments: &RunArguments) -> Result<Exit, Failure> {
+    refuse_volumes(arguments)?;
     let flags = arguments.sandbox.overrides()?;
     let configuration = context.configuration(flags)?;
-    let command = match arguments.command.as_slice() {
-        [text] => text.clone(),
-        words => quote::join(words),
+    let name = arguments.name.as_deref().map(sandbox::new_name);
+    let name = name.transpose()?;
+    if arguments.detach {
+        return detached(context, &configuration, arguments, name);
+    }
+    match context.globals.output {
+        OutputFormat::Json => observed::perform(context, &configuration, arguments, name),
+        OutputFormat::Text => attached(context, &configuration, arguments, name),
+    }
+}
+
+/// With streams of ours, until the command ends.
+fn attached(
+    context: &Context,
+    configuration: &Configuration,
+    arguments: &RunArguments,
+    name: Option<SandboxId>,
+) -> Result<Exit, Failure> {
+    let attachment = arguments.attachment();
+    let program = program(arguments, "");
+    let request = exec::request(context, &program, attachment)?;
+    let limit = settings::command_limit(arguments.timeout, configuration);
+    let wanted = Wanted {
+        name,
+        command: &arguments.command,
     };
-    let limit = settings::command_limit(arguments.timeout, &configuration);
-    let action = RunCommand {
-        blocking: true,
-        ..RunCommand::new(command)
-    };
-    let event = ActionEvent::from(Action::Run(action)).with_timeout(limit.as_secs_f64());
-    sandbox::within(context, &configuration, async |sandbox| {
-        let started = Instant::now();
-        let answer = sandbox.run_action(event).await;
-        let observation = answer.map_err(|error| sandbox::failure(&error))?;
-        let outcome = Outcome {
-            observation,
-            took: started.elapsed(),
-            runtime: sandbox.runtime(),
+    within_named(context, configuration, wanted, async |sandbox, signals| {
+        let run = Attached {
+            sandbox: &*sandbox,
+            attachment,
+            limit,
+            is_quiet: arguments.quiet,
         };
-        match context.globals.output {
-            OutputFormat::Json => say::line(outcome.observation.to_json())?,
-            OutputFormat::Text => show(&outcome.observation, &*sandbox).await?,
-        }
-        outcome.end()
+        run.perform(request, signals).await
     })
 }
 
-struct Outcome {
-    observation: ObservationEvent,
-    took: Duration,
-    runtime: &'static str,
+struct Attached<'a> {
+    sandbox: &'a dyn Sandbox,
+    attachment: Attachment,
+    limit: Duration,
+    is_quiet: bool,
 }
 
-impl Outcome {
-    /// Says how it ended.
-    fn end(&self) -> Result<Exit, Failure> {
-        let observation = &self.observation.observation;
-        let ObservationKind::Run(output) = &observation.kind else {
-            return Err(Failure::new(Exit::Failure, observation.content.as_str()));
+impl Attached<'_> {
+    async fn perform(
+        self,
+        request: ProgramRequest,
+        signals: &mut Signals,
+    ) -> Result<Exit, Failure> {
+        let began = Instant::now();
+        let started = tokio::select! {
+            started = self.sandbox.start_program(request) => started,
+            signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
-        let exit_code = output.metadata.exit_code;
-        let exit = Exit::of_command(exit_code);
-        let end = match exit {
-            Exit::Timeout => "timed out".to_owned(),
-            _ => format!("exit code {exit_code}"),
+        let program = started.map_err(|error| terminal_session::not_started(&error))?;
+        let attached = terminal_session::attach(program, self.attachment, signals);
+        let Ok(outcome) = timeout(self.limit, attached).await else {
+            exec::tell_limits(self.sandbox, Exit::Timeout).await;
+            return Err(took_too_long(self.limit));
         };
-        let took = play::duration(self.took);
-        say::note(format_args!(
-            "{end} after {took} in the runtime `{}`",
-            self.runtime
-        ));
+        let exit = outcome?;
+        exec::tell_limits(self.sandbox, exit).await;
+        let end = format!("exit code {}", exit.number());
+        tell_end(self.is_quiet, &end, began.elapsed(), self.sandbox);
         Ok(exit)
     }
 }
 
-/// The whole output where there is a file with it, otherwise what the observation holds.
-async fn show(event: &ObservationEvent, sandbox: &dyn Sandbox) -> Result<(), Failure> {
-    let observation = &event.observation;
-    let ObservationKind::Run(output) = &observation.kind else {
+/// The summary for a person. Whoever redirects standard error wants the command's alone.
+fn tell_end(is_quiet: bool, end: &str, took: Duration, sandbox: &dyn Sandbox) {
+    if is_quiet || !say::to_a_person() {
+        return;
+    }
+    let (took, runtime) = (play::duration(took), sandbox.runtime());
+    say::note(format_args!(
+        "{end} after {took} in the runtime `{runtime}`"
+    ));
+}
+
+fn took_too_long(limit: Duration) -> Failure {
+    let limit = play::duration(limit);
+    let message = format!("the command took longer than {limit}, and was killed with its sandbox");
+    Failure::new(Exit::Timeout, message)
+}
+
+/// In a sandbox that lives on, until somebody ends it, or with `--rm` until the command ends.
+fn detached(
+    context: &Context,
+    configuration: &Configuration,
+    arguments: &RunArguments,
+    name: Option<SandboxId>,
+) -> Result<Exit, Failure> {
+    detached::require_local(context)?;
+    let at_its_end = match arguments.rm {
+        true => AtItsEnd::TheSandboxEnds,
+        false => AtItsEnd::TheSandboxStays,
+    };
+    let wanted = Wanted {
+        name,
+        command: &arguments.command,
+    };
+    create::lasting(context, configuration, wanted, |id| {
+        detached::start(context, &program(arguments, id), at_its_end)
+    })
+}
+
+/// The command as a program of this sandbox.
+fn program(arguments: &RunArguments, id: &str) -> ProgramArguments {
+    ProgramArguments {
+        workdir: arguments.workdir.clone(),
+        // Its variables are the sandbox's.
+        variables: Vec::new(),
+        id: id.to_owned(),
+        command: arguments.command.clone(),
+    }
+}
+
+fn refuse_volumes(arguments: &RunArguments) -> Result<(), Failure> {
+    let Some(volume) = arguments.volume.first() else {
         return Ok(());
     };
-    let Some(path) = output.metadata.output_file.as_deref() else {
-        return say::text(&observation.content);
-    };
-    match fetch(sandbox, Path::new(path)).await {
-        Ok(file) => pass_on(file),
-        Err(failure) => {
-            say::text(&observation.content)?;
-            say::warning("the output is shortened, because the file with all of it cannot be had");
-            say::failure(&failure);
-            Ok(())
-        }
-    }
-}
-
-/// A copy of a file inside. The path is one of the sandbox's, so it is never opened here.
-async fn fetch(sandbox: &dyn Sandbox, path: &Path) -> Result<File, Failure> {
-    let deed = "cannot make a place for the output";
-    let directory = tempfile::tempdir().or_fail(Exit::Failure, deed)?;
-    let copied = sandbox.copy_from(path, directory.path()).await;
-    copied.map_err(|error| sandbox::failure(&error))?;
-    let entries = fs::read_dir(directory.path()).or_fail(Exit::Failure, deed)?;
-    let mut files = entries
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    let file = files.next().map(|entry| File::open(entry.path()));
-    let missing = || Failure::new(Exit::Failure, "the sandbox did not send the output");
-    file.ok_or_else(missing)?.or_fail(Exit::Failure, deed)
-}
-
-fn pass_on(mut file: File) -> Result<(), Failure> {
-    match io::copy(&mut file, &mut io::stdout().lock()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::of(Exit::Failure, &error).while_doing("cannot pass on the output"))
-        }
-        _ => Ok(()),
-    }
+    let directory = volume.split(':').next().unwrap_or_default();
+    let message = format!("`-v {volume}`: a sandbox has one directory of this machine");
+    Err(Failure::new(Exit::Usage, message).hint(format!(
+        "`--workspace {directory}` makes it the workspace; with `--workspace-mode read-write` \
+         changes go to it"
+    )))
 }

@@ -8,14 +8,14 @@ mod found;
 mod images;
 mod tools;
 
-use std::path::Path;
+use std::{error::Error, io, path::Path};
 
 use tokio::{
     runtime::{self, Handle},
     sync::oneshot,
 };
 use zareba_config::{Configuration, Override, Settings};
-use zareba_server::{Server, TraceSettings, Traces};
+use zareba_server::{BindError, Server, TraceSettings, Traces};
 use zareba_session::{Recovery, Sessions};
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) fn perform(context: &Context, arguments: &ServeArguments) -> Result<E
     if arguments.in_background {
         rustix::process::setsid().or_fail(Exit::Start, "cannot leave the terminal")?;
     }
-    let hands = Hands {
+    let mut hands = Hands {
         ready: arguments.ready_fd.map(ReadySignal::take).transpose()?,
         lifeline: arguments.lifeline_fd.map(Lifeline::take).transpose()?,
     };
@@ -61,7 +61,11 @@ pub(crate) fn perform(context: &Context, arguments: &ServeArguments) -> Result<E
         .or_fail(Exit::Start, "cannot start the server")?;
     let traces = traces(&configuration.settings, runtime.handle())?;
     logging::start_with(&context.environment, traces.as_ref());
-    let outcome = runtime.block_on(serve(&place, &configuration, hands));
+    let outcome = runtime.block_on(serve(&place, &configuration, &mut hands));
+    if let (Err(_), Some(ready)) = (&outcome, hands.ready.take()) {
+        // Its end is the sign to read why there is no server, which is printed after this.
+        ready.close_with_us();
+    }
     if let Some(traces) = traces {
         traces.end();
     }
@@ -103,11 +107,11 @@ fn flags(arguments: &ServeArguments) -> Vec<Override> {
 async fn serve(
     place: &Place<'_>,
     configuration: &Configuration,
-    hands: Hands,
+    hands: &mut Hands,
 ) -> Result<Exit, Failure> {
     let settings = &configuration.settings;
     let mut signals = Signals::watch()?;
-    let lifeline = hands.lifeline.map(Lifeline::watch).transpose()?;
+    let lifeline = hands.lifeline.take().map(Lifeline::watch).transpose()?;
     let server_settings = assembly::server_settings(settings)?;
     let drain = server_settings.limits.drain;
     let log = open_log(settings, place.state()).await?;
@@ -122,7 +126,7 @@ async fn serve(
     backends.warm_up();
     let server = Server::bind(server_settings, sessions.clone())
         .await
-        .or_fail(Exit::Start, "cannot start the server")?;
+        .map_err(|error| not_bound(&error))?;
     let facade = assembly::openhands_settings(settings, &backends);
     let openhands = zareba_server::openhands(&sessions, server.authenticator(), facade).await;
     let openhands = openhands.or_fail(Exit::Start, "cannot prepare OpenHands' routes")?;
@@ -131,7 +135,7 @@ async fn serve(
     let key_file = admin_key::keep(server.first_key(), place.state())?;
     let published = Published::write(place.state(), &assembly::url(settings, server.endpoint()))?;
     tell(&published, key_file.as_deref());
-    if let Some(ready) = hands.ready {
+    if let Some(ready) = hands.ready.take() {
         ready.send();
     }
     server.serve(asked_to_end(&mut signals, lifeline)).await;
@@ -148,6 +152,24 @@ async fn serve(
     let closed = log.store().close().await;
     closed.or_fail(Exit::Failure, "cannot close the event log")?;
     Ok(Exit::Success)
+}
+
+/// Why there is no server, and for an address that is taken how to name another.
+fn not_bound(error: &BindError) -> Failure {
+    let failure = Failure::of(Exit::Start, error).while_doing("cannot start the server");
+    let mut causes =
+        std::iter::successors(Some(error as &(dyn Error + 'static)), |it| (*it).source());
+    let is_taken = causes.any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::AddrInUse)
+    });
+    match is_taken {
+        true => failure.hint(
+            "`--listen ADDRESS:PORT` names another address; `zareba serve --stop` ends a server \
+             of yours in the background",
+        ),
+        false => failure,
+    }
 }
 
 /// Ready when a signal came, or when nobody wants us any more.

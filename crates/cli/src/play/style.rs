@@ -14,15 +14,25 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// What standard output can show. `NO_COLOR` is the common way to say no.
+    /// What standard output can show.
     pub(crate) fn for_stdout(environment: &Environment) -> Self {
+        Self::of(io::stdout().is_terminal(), environment)
+    }
+
+    /// What standard error can show.
+    pub(crate) fn for_stderr(environment: &Environment) -> Self {
+        Self::of(io::stderr().is_terminal(), environment)
+    }
+
+    /// `NO_COLOR` is the common way to say no.
+    fn of(is_terminal: bool, environment: &Environment) -> Self {
         let refused = environment
             .get_os("NO_COLOR")
             .is_some_and(|value| !value.is_empty())
             || environment
                 .get("TERM")
                 .is_none_or(|terminal| terminal == "dumb");
-        if io::stdout().is_terminal() && !refused {
+        if is_terminal && !refused {
             Self::Coloured
         } else {
             Self::Plain
@@ -43,6 +53,10 @@ impl Style {
 
     pub(crate) fn bad(self, text: &str) -> String {
         self.with("31", text)
+    }
+
+    pub(crate) fn warn(self, text: &str) -> String {
+        self.with("33", text)
     }
 
     pub(crate) fn accent(self, text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The sandboxes of this user that can be found again.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
 use tokio::{runtime, time::timeout};
 use zareba_config::{RuntimeKind, Settings, nearest};
 use zareba_image::ImageStore;
@@ -16,7 +17,7 @@ use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
 
-use super::{Backend, LAST_WORK, Place, admitted, docker, failure, place};
+use super::{Backend, LAST_WORK, Place, about, admitted, docker, failure, place};
 use crate::{
     commands::Context,
     exit::Exit,
@@ -31,6 +32,9 @@ const LASTING: [RuntimeKind; 2] = [RuntimeKind::Native, RuntimeKind::Local];
 /// How long the Docker Engine may take to tell its sandboxes. Whoever looks for another sandbox
 /// shall not wait for one that hangs.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Names that are told when several are meant.
+const NAMES_TOLD_MAX: usize = 8;
 
 /// All sandboxes of one place.
 pub(crate) struct Fleet {
@@ -145,7 +149,7 @@ impl Fleet {
         None
     }
 
-    /// The one with this name.
+    /// The one with this name, or the only one whose name begins so.
     pub(crate) async fn find(&self, name: &str) -> Result<Member<'_>, Failure> {
         let mut members = self.members().await?;
         let position = members
@@ -153,6 +157,17 @@ impl Fleet {
             .position(|member| member.summary.id.as_str() == name);
         if let Some(position) = position {
             return Ok(members.swap_remove(position));
+        }
+        let begin_so: Vec<usize> = members
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| member.summary.id.as_str().starts_with(name))
+            .map(|(position, _)| position)
+            .collect();
+        match begin_so.as_slice() {
+            [position] if !name.is_empty() => return Ok(members.swap_remove(*position)),
+            [_, _, ..] if !name.is_empty() => return Err(ambiguous(name, &members, &begin_so)),
+            _ => {}
         }
         let names = members.iter().map(|member| member.summary.id.as_str());
         let failure = Failure::new(Exit::Lost, format!("there is no sandbox `{name}`"));
@@ -178,6 +193,23 @@ impl Fleet {
         }
         Ok(removed)
     }
+}
+
+fn ambiguous(name: &str, members: &[Member<'_>], positions: &[usize]) -> Failure {
+    let named = positions
+        .iter()
+        .filter_map(|position| members.get(*position));
+    let mut names: Vec<&str> = named.map(|member| member.summary.id.as_str()).collect();
+    let more = names.len().saturating_sub(NAMES_TOLD_MAX);
+    names.truncate(NAMES_TOLD_MAX);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let names = names.join("`, `");
+    let message = format!("several sandboxes begin with `{name}`: `{names}`{more}");
+    Failure::new(Exit::Usage, message).hint("type more of the name")
 }
 
 impl Member<'_> {
@@ -207,6 +239,16 @@ impl Member<'_> {
             Backend::Docker(runtime) => Some(runtime),
             _ => None,
         }
+    }
+
+    /// Where everything of it is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What it was made with, when a command of this machine has made it.
+    pub(crate) fn about(&self) -> Option<Value> {
+        about::read(&self.directory)
     }
 
     /// What it says of itself, when it outlives whoever made it.

@@ -1,7 +1,12 @@
 //! Sandboxes that live on: `create`, `ps`, `exec`, `inspect`, `pause`, `resume`, `stop`, `rm`,
 //! `gc`.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    process::Stdio,
+};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
@@ -31,8 +36,19 @@ fn a_sandbox_lives_on_until_it_is_stopped() {
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
-    assert_eq!(lines[0], ["ID", "RUNTIME", "STATE", "IMAGE", "CREATED"]);
-    assert_eq!(lines[1][..4], ["build", "native", "running", "-"]);
+    let headings = [
+        "ID",
+        "RUNTIME",
+        "STATE",
+        "IMAGE",
+        "NETWORK",
+        "WORKSPACE",
+        "CREATED",
+        "COMMAND",
+    ];
+    assert_eq!(lines[0], headings);
+    let row = ["build", "native", "running", "-", "none", "-"];
+    assert_eq!(lines[1][..6], row);
     assert_eq!(lines.len(), 2, "{}", told.stdout);
     assert_eq!(place.output(&["ps", "-q"]).stdout, "build\n");
 
@@ -48,7 +64,8 @@ fn a_sandbox_without_walls_lives_on_as_well() {
     let place = Place::new();
     let sandbox = Lasting::create(&place, &["--runtime", "local", "-o", "json"]);
     let id = sandbox.id();
-    assert!(id.starts_with("local-"), "{id}");
+    let parts: Vec<&str> = id.split('-').collect();
+    assert_eq!(parts.len(), 3, "{id}");
     let told = place.output(&["ps", "-o", "json"]);
     let row: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(
@@ -65,6 +82,125 @@ fn a_sandbox_without_walls_lives_on_as_well() {
         "{}",
         told.stderr
     );
+}
+
+#[test]
+fn a_detached_program_goes_on_and_its_output_is_kept() {
+    let place = Place::new();
+    let told = place.output(&[
+        "run",
+        "-d",
+        "--name",
+        "web",
+        "echo out; echo err >&2; exec sleep 1000",
+    ]);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "web\n"),
+        "{}",
+        told.stderr
+    );
+    let web = Lasting::adopt(&place, "web");
+    // The follower ends with the sandbox, so all that was written is in what it has shown.
+    let mut follower = place
+        .zareba(&["logs", "-f", "web"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut first: Vec<String> = lines.by_ref().take(2).map(Result::unwrap).collect();
+    first.sort();
+    assert_eq!(first, ["err", "out"]);
+    assert_eq!(
+        place.output(&["exec", "-d", "web", "echo more"]).code,
+        Some(0)
+    );
+    assert_eq!(lines.next().unwrap().unwrap(), "more");
+    let told = place.output(&["logs", "--tail", "1", "web"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "more\n"));
+    let told = place.output(&["exec", "-d", "web", "no-such-program", "x"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(127), ""));
+    assert!(
+        told.stderr
+            .starts_with("error: cannot find `no-such-program`"),
+        "{}",
+        told.stderr
+    );
+    drop(web);
+    assert!(lines.next().is_none());
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_detached_program_may_take_its_sandbox_with_it() {
+    let place = Place::new();
+    let told = place.output(&[
+        "run",
+        "-d",
+        "--rm",
+        "--name",
+        "short",
+        "read line < /workspace/fifo",
+    ]);
+    // There is no such pipe, so it ends at once, or before its sandbox could be listed.
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let told = place.output(&["run", "-d", "--name", "none", "no-such-program", "x"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(127), ""));
+    let names = place.output(&["ps", "-q"]).stdout;
+    assert!(!names.contains("none"), "{names}");
+    place.output(&["rm", "--force", "short"]);
+}
+
+#[test]
+fn a_sandbox_is_found_by_the_beginning_of_its_name() {
+    let place = Place::new();
+    let one = Lasting::create(&place, &["--name", "alpha-one"]);
+    let two = Lasting::create(&place, &["--name", "alpha-two"]);
+    let told = place.output(&["exec", "alpha-o", "echo", "found"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "found\n"));
+    let told = place.output(&["stop", "alpha"]);
+    assert_eq!(told.code, Some(120));
+    insta::assert_snapshot!(told.stderr, @"
+    error: several sandboxes begin with `alpha`: `alpha-one`, `alpha-two`
+      hint: type more of the name
+    ");
+    let told = place.output(&["stop", "alpha-t"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "alpha-two\n"));
+    drop((one, two));
+}
+
+#[test]
+fn what_a_sandbox_was_made_with_is_told() {
+    let place = Place::new();
+    let arguments = [
+        "--name",
+        "made",
+        "--workspace",
+        ".",
+        "--allow",
+        "a.example",
+        "-e",
+        "KEY=secret",
+    ];
+    let sandbox = Lasting::create(&place, &arguments);
+    let told = place.output(&["inspect", sandbox.id()]);
+    let workspace = place.path("workspace");
+    for line in [
+        format!(
+            "  workspace         {} (copy-on-write)",
+            workspace.display()
+        ),
+        "  variables         KEY".to_owned(),
+        "  network           filtered".to_owned(),
+        "    allowed         a.example".to_owned(),
+    ] {
+        assert!(
+            told.stdout.lines().any(|told| told == line),
+            "{line}: {}",
+            told.stdout
+        );
+    }
+    assert!(!told.stdout.contains("secret"), "{}", told.stdout);
 }
 
 #[test]

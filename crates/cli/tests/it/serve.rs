@@ -178,6 +178,41 @@ fn a_server_goes_on_in_the_background_until_it_is_stopped() -> Result<()> {
 }
 
 #[test]
+fn a_server_in_the_background_says_why_it_did_not_start() -> Result<()> {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = taken.local_addr()?.to_string();
+    let told = place.output(&["serve", "--listen", &address, "--detach"]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    let log = place.path("state/server.log");
+    let expected = format!(
+        "error: the server did not start\n  caused by: cannot start the server\n  \
+         caused by: cannot listen on `http://{address}`\n  \
+         caused by: Address already in use (os error 98)\n  \
+         hint: `--listen ADDRESS:PORT` names another address; `zareba serve --stop` ends a server \
+         of yours in the background\n  hint: all that it said is in {}\n",
+        log.display()
+    );
+    assert_eq!(told.stderr, expected);
+    // Whoever waits for it to be ready reads the reason at the end of that wait.
+    let words = ["serve", "--listen", &address, "--ready-fd", "1"];
+    let mut child = place
+        .zareba(&words)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::fs::File::create(place.path("said"))?)
+        .spawn()?;
+    let mut word = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut word)?;
+    let said = std::fs::read_to_string(place.path("said"))?;
+    assert!(
+        word.is_empty() && said.contains("Address already in use"),
+        "{word}{said}"
+    );
+    assert_eq!(child.wait()?.code(), Some(122));
+    Ok(())
+}
+
+#[test]
 fn a_server_ends_with_whoever_holds_its_lifeline() -> Result<()> {
     let place = Place::new();
     let socket = format!("unix:{}", place.path("socket").display());

@@ -141,6 +141,12 @@ impl<'a> Lasting<'a> {
         Self { place, id }
     }
 
+    /// One that was made otherwise.
+    pub(crate) fn adopt(place: &'a Place, id: &str) -> Self {
+        let id = id.to_owned();
+        Self { place, id }
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.id
     }

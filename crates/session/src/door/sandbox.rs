@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
-use zareba_protocol::{ActionEvent, ObservationEvent, RuntimeStatus};
+use zareba_protocol::{ActionEvent, LimitHit, ObservationEvent, RuntimeStatus};
 use zareba_runtime::{CheckpointId, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId};
 use zareba_wire::{
     BoxFuture,
@@ -146,6 +146,10 @@ impl Sandbox for AdmittedSandbox {
     }
 
     /// It is seen from outside: nothing is done to the sandbox.
+    fn limits_met(&self, exit_code: i64) -> BoxFuture<'_, Vec<LimitHit>> {
+        self.sandbox.limits_met(exit_code)
+    }
+
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
         self.sandbox.inspect()
     }

@@ -234,7 +234,7 @@ fn tell(context: &Context, image: &BuiltImage) -> Result<Exit, Failure> {
 
 fn failure(error: &BuildError) -> Failure {
     let exit = match error.class() {
-        ErrorClass::Invalid => Exit::Usage,
+        ErrorClass::Invalid | ErrorClass::NotFound => Exit::Usage,
         ErrorClass::Disconnected => Exit::Start,
         _ => Exit::Failure,
     };

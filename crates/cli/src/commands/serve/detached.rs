@@ -48,8 +48,8 @@ pub(super) fn start(state: &Path) -> Result<Exit, Failure> {
             .read_to_string(&mut word)
             .or_fail(Exit::Start, "cannot wait for the server")?;
     }
-    let said = since(&log, begin).unwrap_or_default();
     if word.trim() == "ready" {
+        let said = since(&log, begin).unwrap_or_default();
         say::words(said.trim_end());
         say::note(format_args!(
             "it goes on in the background; what it says is in {}",
@@ -57,9 +57,18 @@ pub(super) fn start(state: &Path) -> Result<Exit, Failure> {
         ));
         return Ok(Exit::Success);
     }
-    let _ = child.wait();
-    say::words(said.trim_end());
-    Err(Failure::new(Exit::Start, "the server did not start"))
+    // Only then everything that it has to say is written.
+    let status = child
+        .wait()
+        .or_fail(Exit::Start, "cannot wait for the server")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    let exit = code.map_or(Exit::Start, Exit::Command);
+    let said = since(&log, begin).unwrap_or_default();
+    let silent = || Failure::new(exit, "it said nothing of why");
+    Err(Failure::printed(exit, &said)
+        .unwrap_or_else(silent)
+        .while_doing("the server did not start")
+        .hint(format!("all that it said is in {}", log.display())))
 }
 
 /// Our own arguments, less the one that brought us here.

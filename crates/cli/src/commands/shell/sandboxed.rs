@@ -10,21 +10,30 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
-    sandbox, say,
+    sandbox::{self, Wanted},
+    say,
     terminal_session::{self, Attachment},
 };
 
 /// Makes a sandbox and gives the terminal to a login shell in it.
 pub(super) fn perform(context: &Context, configuration: &Configuration) -> Result<Exit, Failure> {
-    sandbox::within(context, configuration, async |sandbox| {
-        say::note(format_args!(
-            "a shell in a sandbox of the runtime `{}`; `exit` leaves it",
-            sandbox.runtime()
-        ));
-        let started = start(context, configuration, &*sandbox).await;
-        let shell = started.map_err(|error| terminal_session::not_started(&error))?;
-        terminal_session::attach(shell, Attachment::Terminal).await
-    })
+    sandbox::within_named(
+        context,
+        configuration,
+        Wanted::default(),
+        async |sandbox, signals| {
+            say::note(format_args!(
+                "a shell in a sandbox of the runtime `{}`; `exit` leaves it",
+                sandbox.runtime()
+            ));
+            let started = tokio::select! {
+                started = start(context, configuration, &*sandbox) => started,
+                signal = signals.next() => return Ok(Exit::Command(128 + signal)),
+            };
+            let shell = started.map_err(|error| terminal_session::not_started(&error))?;
+            terminal_session::attach(shell, Attachment::Terminal, signals).await
+        },
+    )
 }
 
 /// The shell that is set, else bash, else sh; whichever there is inside.
