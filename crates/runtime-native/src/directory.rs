@@ -102,7 +102,10 @@ impl Drop for RunDirectory {
             Some(sandbox) => members::kill(&sandbox),
             None => {}
         }
-        if let Err(error) = remove_tree(path) {
+        // Two commands may end the same sandbox at once, and the other was first.
+        if let Err(error) = remove_tree(path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
             tracing::warn!(path = %path.display(), %error, "cannot remove a sandbox's directory");
         }
     }

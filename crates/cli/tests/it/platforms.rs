@@ -55,10 +55,10 @@ fn a_system_that_cannot_be_changed_cannot_be_changed_in_parts_either() {
     assert_eq!(told.code, Some(0), "{}", told.stderr);
     assert!(!told.stdout.contains("\n/usr"), "{}", told.stdout);
     assert_eq!(
-        told.stdout.matches("Read-only file system").count(),
+        told.stderr.matches("Read-only file system").count(),
         4,
         "{}",
-        told.stdout
+        told.stderr
     );
 }
 
