@@ -36,8 +36,8 @@ const REACH: [(&str, &str); 16] = [
     ("connect_port", "port"),
 ];
 
-/// Those that do not, and those whose deeds are actions.
-const STAY_OUTSIDE: [&str; 23] = [
+/// Those that do not, and those whose deeds are actions, which are judged and recorded as such.
+const STAY_OUTSIDE: [&str; 25] = [
     "list_terminals",
     "get_terminal",
     "close_terminal",
@@ -55,6 +55,8 @@ const STAY_OUTSIDE: [&str; 23] = [
     "unshare_port",
     "run_action",
     "get_observation",
+    "stream_output",
+    "stop_action",
     "list_events",
     "stream_events",
     "events_socket",
