@@ -1,15 +1,15 @@
 //! Which source may set which key.
 //!
-//! A file that lies in the current directory was perhaps written by a stranger: it came with a
-//! repository. Until the user has trusted its content it may set what [`Key::project`] lists and
-//! nothing else, so a key that is added later is not open to it by accident. In `zareba.toml`
-//! anything more is a mistake that is told. OpenHands' `config.toml` is not written for us and lies
-//! in the directory of everybody who uses OpenHands, so what it may not say is left out of it with a
-//! warning.
+//! A project file, found in the current directory, may come from a cloned repository and is hostile
+//! until the user trusts its content. An untrusted project file may set the keys that
+//! [`Key::project`] lists and no others, so a key that is added later is closed to it by default. In
+//! `zareba.toml` any other key is an error. OpenHands' `config.toml` is not written for Zareba and
+//! lies in the directory of every OpenHands user, so its other keys are left out with a warning.
 //!
-//! Keys that this version does not implement are judged here as well: refused wherever they are
-//! set in our vocabulary, left out with a warning where OpenHands' own names are used. Somebody may
-//! rely on a few of those, and is told in any case.
+//! Keys that this version does not implement are judged here too: refused wherever they are set in
+//! Zareba's vocabulary, left out with a warning under OpenHands' own names. A key that promises
+//! protection, such as `security.confirmation_mode`, is refused under both, because its user relies
+//! on it.
 
 use crate::key::{Key, Support};
 use crate::layer::Target;
@@ -27,7 +27,7 @@ pub(crate) enum Vocabulary {
     OpenHands,
 }
 
-/// Whether a source can be written by somebody else than the user and the operator.
+/// Whether only the user and the operator can have written a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// Flags, the environment, the user's and the system's file, a file that was named, and the file
@@ -120,7 +120,7 @@ impl Speaker {
         } = key.support
         {
             let is_theirs = self.vocabulary == Vocabulary::OpenHands;
-            // What says what holds anyway is not worth a word in a file that is not for us.
+            // A key of OpenHands that has its default value needs no warning.
             if is_theirs && value.is_some_and(|value| !changes(key, value)) {
                 return Judgement::Use;
             }

@@ -111,12 +111,12 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is read as the user's or the operator's, and somebody else could have written it.
+    /// The file counts as the user's or the operator's, and another user could have written it.
     #[error("cannot trust `{}`: {reason}", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// Why it could be somebody else's, and what to do.
+        /// Why another user could have written it, and the remedy.
         reason: &'static str,
     },
     /// Which files of projects are trusted cannot be found out.

@@ -161,7 +161,7 @@ fn openhands_variable(path: &str) -> VariableName {
 /// same setting in OpenHands' `config.toml`), `env "NAME"` and `words "NAME"` (variables beside
 /// the derived ones), `check function` (a rule on the typed value), `project "reason"` (the file of
 /// a project may set it without the user's trust, because of this), and `absent "instead"` or
-/// `protection "instead"` (this version does not do it; the second for what somebody relies on).
+/// `protection "instead"` (this version does not do it; the second for a key that promises protection).
 /// Its doc comment is the meaning in the reference.
 macro_rules! section {
     (

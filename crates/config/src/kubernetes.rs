@@ -1,8 +1,8 @@
 //! Variables that Kubernetes sets for a Service whose name begins with `zareba`.
 //!
-//! Every container of a namespace gets some for each of its Services, in the form of Docker's old
-//! links: `ZAREBA_SERVICE_HOST`, `ZAREBA_PORT_7070_TCP_ADDR`. They begin like ours and are no
-//! mistake of anybody.
+//! Kubernetes sets them in every container of a Service's namespace, in the form of Docker's old
+//! links: `ZAREBA_SERVICE_HOST`, `ZAREBA_PORT_7070_TCP_ADDR`. They share the prefix of Zareba's own
+//! variables and are no misspelt settings.
 
 use std::ffi::OsStr;
 

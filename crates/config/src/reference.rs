@@ -90,7 +90,7 @@ fn describe(key: &Key, defaults: &Settings) -> KeyReference {
 fn read_by(section: &str) -> &'static str {
     match section {
         "executor" => "Read by `zareba executor`, from variables, flags and `--config`.\n\n",
-        "local" | "pool.native" | "pool.docker" | "server" | "sessions" | "telemetry" => {
+        "pool.native" | "pool.docker" | "server" | "sessions" | "telemetry" => {
             "Read by `zareba serve`.\n\n"
         }
         "log" => "Read by `zareba serve`, `key` and `log`.\n\n",

@@ -66,7 +66,7 @@ pub enum TrustError {
         /// What the system said.
         source: io::Error,
     },
-    /// Somebody else could have written the record.
+    /// Another user could have written the record.
     #[error("cannot use the record of trusted files `{}`: {reason}", path.display())]
     NotOurs {
         /// The record.
@@ -102,7 +102,7 @@ impl TrustedFiles {
     /// Reads the record of this user. One that is not there is empty.
     ///
     /// # Errors
-    /// The record cannot be read, or somebody else could have written it.
+    /// The record cannot be read, or another user could have written it.
     pub fn load(environment: &Environment) -> Result<Self, TrustError> {
         match user_directory(environment) {
             Some(directory) => read(&directory.join(RECORD_NAME)),

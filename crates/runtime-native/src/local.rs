@@ -101,11 +101,6 @@ impl LocalRuntime {
         self.warm.fill().await
     }
 
-    /// How many executors are kept started for sandboxes to come.
-    pub fn warm_servers(&self) -> usize {
-        self.launcher.local.warm_servers
-    }
-
     /// Ends the executors that wait, and returns when they are gone; no more are started.
     pub async fn cool_down(&self) {
         self.warm.empty().await;

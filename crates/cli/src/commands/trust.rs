@@ -90,7 +90,7 @@ fn show(name: &str, file: &ProjectFile, settings: &[LeftOut]) {
     say::words(format_args!("SHA-256 of the file: {}", file.sha256()));
 }
 
-/// The content must be the one that somebody has looked at.
+/// Refuses content other than that of the hash that the user gave.
 fn expect(file: &ProjectFile, hash: &str) -> Result<(), Failure> {
     if hash.trim().eq_ignore_ascii_case(file.sha256()) {
         return Ok(());
@@ -103,7 +103,7 @@ fn expect(file: &ProjectFile, hash: &str) -> Result<(), Failure> {
     Err(Failure::new(Exit::Negative, message))
 }
 
-/// Asks the user. Without a terminal there is none.
+/// Asks the user at the terminal, and refuses without one.
 fn ask(file: &ProjectFile) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let message = "whether to trust the file is asked at a terminal, and there is none";

@@ -247,10 +247,6 @@ impl<'a> Place<'a> {
                 let warm = self.settings.pool.native.size;
                 self.with_warm(kind, lifetime, warm.into())
             }
-            RuntimeKind::Local => {
-                let warm = self.settings.local.warm_servers;
-                self.with_warm(kind, lifetime, warm.into())
-            }
             _ => self.with_warm(kind, lifetime, 0),
         }
     }
@@ -296,10 +292,7 @@ impl Backend {
     /// Starts as many sandboxes ahead as the settings ask for.
     pub(crate) async fn warm_up(&self) -> Result<(), RuntimeError> {
         match self {
-            Self::Cli(_) | Self::Server(_) => Ok(()),
-            // Without any to keep there is nothing to begin before a sandbox is asked for.
-            Self::Local(runtime) if runtime.warm_servers() == 0 => Ok(()),
-            Self::Local(runtime) => runtime.warm_up().await,
+            Self::Cli(_) | Self::Local(_) | Self::Server(_) => Ok(()),
             Self::Native(runtime) => runtime.warm_up().await,
             Self::Docker(runtime) => runtime.warm_up().await,
         }

@@ -174,7 +174,7 @@ fn a_file_is_trusted_by_its_hash_until_it_changes() {
 }
 
 #[test]
-fn without_a_terminal_nobody_is_asked_and_nothing_is_trusted() {
+fn without_a_terminal_trust_is_refused() {
     let place = Place::new();
     write(&place, "zareba.toml", HOSTILE);
     let told = place.output_with_input(&["trust"], "y\n");

@@ -27,7 +27,7 @@ const OPENHANDS_NAME: &str = "config.toml";
 /// `[security]`, `[mcp]` and the like are not enough: others have them too.
 const TELLING_SECTIONS: [&str; 4] = ["core", "sandbox", "llm", "agent"];
 
-/// Permission to write for anybody but the owner.
+/// Permission to write for the group and for others.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Where a configuration file was found.
@@ -83,7 +83,7 @@ fn search(
         found.extend(read_if_there(directory.join(OWN_NAME), FilePlace::User)?);
     }
     if let Some(project) = find_project(places.project)? {
-        // Whoever works in the configuration directory itself has that file already.
+        // In the configuration directory itself the project file is the user file.
         let is_known = |known: &SourceFile| known.identity == project.identity;
         if !found.iter().any(is_known) {
             found.push(judged(project, environment)?);
@@ -98,7 +98,7 @@ pub(super) fn find_project(directory: &Path) -> Result<Option<SourceFile>, LoadE
     if let Some(own) = read_if_there(own, FilePlace::Project)? {
         return Ok(Some(own));
     }
-    // A `config.toml` that cannot be read may be anybody's, so that is no error of ours.
+    // An unreadable `config.toml` may belong to another program, so it is no error.
     let openhands = read(in_directory(directory, OPENHANDS_NAME), FilePlace::Project).ok();
     Ok(openhands.filter(|file| file.speaker.vocabulary == Vocabulary::OpenHands))
 }
@@ -175,7 +175,7 @@ fn open_and_read(path: &Path, place: FilePlace) -> io::Result<(Vec<u8>, Metadata
     Ok((bytes, metadata))
 }
 
-/// Why somebody else decides what the file says, if that is so.
+/// Why another user could have written the file, and the remedy. None if none could.
 pub(crate) fn why_not_ours(metadata: &Metadata) -> Option<&'static str> {
     let ours = rustix::process::geteuid().as_raw();
     if metadata.uid() != ours && metadata.uid() != 0 {

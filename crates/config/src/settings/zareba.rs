@@ -188,7 +188,8 @@ section! {
         /// How many executors are kept started for sessions to come.
         warm_servers: u16 = 0,
             env "INITIAL_NUM_WARM_SERVERS", env "DESIRED_NUM_WARM_SERVERS",
-            check rules::warm_servers;
+            check rules::warm_servers,
+            absent "`pool.native.size` keeps sandboxes of the runtime `native` started";
         /// The scheme and host at which executors on this machine are reached.
         url: String = "http://localhost".to_owned(), openhands "sandbox.local_runtime_url",
             absent "executors of the runtime `local` listen on Unix sockets";

@@ -1,4 +1,4 @@
-//! What the file of a project may say when nobody has trusted it.
+//! What an untrusted project file may set.
 
 use zareba_config::{LeftOutReason, RuntimeKind, Settings, keys};
 

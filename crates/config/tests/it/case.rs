@@ -72,7 +72,7 @@ impl Case {
         self.directory.path().join(name)
     }
 
-    /// The project was cloned, and nobody has looked at its file.
+    /// The user has not trusted the project file.
     pub(crate) fn untrusted(mut self) -> Self {
         self.trust = ProjectTrust::Missing;
         self

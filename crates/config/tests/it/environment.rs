@@ -15,7 +15,6 @@ fn names_of_openhands_reach_the_same_settings_as_ours() {
         .variable("SANDBOX_TIMEOUT", "4")
         .variable("NO_CHANGE_TIMEOUT_SECONDS", "3")
         .variable("ENABLE_AUTO_LINT", "true")
-        .variable("DESIRED_NUM_WARM_SERVERS", "2")
         .variable("SESSION_API_KEY", "key")
         .variable("SU_TO_USER", "no")
         .load();
@@ -24,7 +23,6 @@ fn names_of_openhands_reach_the_same_settings_as_ours() {
         .variable("ZAREBA_SHELL_TIMEOUT", "4")
         .variable("ZAREBA_SHELL_NO_CHANGE_TIMEOUT", "3")
         .variable("ZAREBA_FILES_AUTO_LINT", "1")
-        .variable("ZAREBA_LOCAL_WARM_SERVERS", "2")
         .variable("ZAREBA_EXECUTOR_SESSION_API_KEY", "key")
         .variable("ZAREBA_EXECUTOR_SU_TO_USER", "0")
         .load();
@@ -54,7 +52,7 @@ fn prefixes_of_openhands_sections_are_read() {
     assert_eq!(sandbox.platform.as_deref(), Some("linux/amd64"));
 }
 
-/// What other programs, and whoever starts them, set for themselves.
+/// Other programs use these names for settings of their own.
 #[test]
 fn a_name_that_others_use_changes_no_sandbox() {
     let mut case = Case::new();
@@ -186,7 +184,7 @@ fn what_this_version_does_not_have_is_told_and_left_out_in_openhands_names() {
 }
 
 #[test]
-fn a_confirmation_that_nobody_would_ask_for_is_refused_in_every_name() {
+fn a_confirmation_mode_that_does_not_exist_is_refused_under_every_name() {
     for name in [
         "SECURITY_CONFIRMATION_MODE",
         "ZAREBA_SECURITY_CONFIRMATION_MODE",

@@ -36,14 +36,14 @@ fn mistakes_of_all_sources_are_reported_together() {
         .file("zareba.toml", "[shell]\ntimout = 30\n")
         .variable("SANDBOX_TIMEOUT", "soon")
         .variable("ZAREBA_SHEL_TIMEOUT", "3")
-        .set("local.warm_servers=many");
+        .set("pool.native.size=many");
     assert_eq!(
         case.complaints(),
         [
             "zareba.toml:2:1: unknown key `shell.timout`; did you mean `shell.timeout`?",
             "environment variable `SANDBOX_TIMEOUT`: `shell.timeout` must be a number of seconds, not \"soon\"",
             "environment variable `ZAREBA_SHEL_TIMEOUT`: no setting has this name; did you mean `ZAREBA_SHELL_TIMEOUT`?",
-            "flag `--set local.warm_servers`: `local.warm_servers` must be an integer from 0 to 65535, not \"many\"",
+            "flag `--set pool.native.size`: `pool.native.size` must be an integer from 0 to 65535, not \"many\"",
         ]
     );
 }
@@ -106,8 +106,8 @@ fn numbers_out_of_their_range_are_refused() {
         "[shell]\n\
          timeout = 0\n\
          no_change_timeout = -1\n\
-         [local]\n\
-         warm_servers = 65\n\
+         [pool.native]\n\
+         size = 257\n\
          [sandbox]\n\
          user_id = -1\n\
          [server]\n\
@@ -117,7 +117,7 @@ fn numbers_out_of_their_range_are_refused() {
         &[
             "zareba.toml:2:1: `shell.timeout` must be more than 0 seconds",
             "zareba.toml:3:1: `shell.no_change_timeout` must be a number of seconds, not -1",
-            "zareba.toml:5:1: `local.warm_servers` must be at most 64",
+            "zareba.toml:5:1: `pool.native.size` must be at most 256",
             "zareba.toml:7:1: `sandbox.user_id` must be an integer from 0 to 4294967295, not -1",
             "zareba.toml:9:1: `server.drain` must be a number of seconds, not inf",
             "zareba.toml:11:1: `sessions.idle_timeout` must be a number of seconds, not nan",

@@ -156,7 +156,7 @@ fn keys_of_openhands_own_application_do_not_belong_into_our_file() {
 }
 
 #[test]
-fn a_confirmation_that_nobody_would_ask_for_is_refused_in_their_file_as_well() {
+fn a_confirmation_mode_that_does_not_exist_is_refused_in_their_file_too() {
     let text = "[core]\n[security]\nconfirmation_mode = true\nsecurity_analyzer = \"llm\"\n";
     for case in [Case::new(), Case::new().untrusted()] {
         assert_eq!(
