@@ -137,6 +137,7 @@ impl Configuration {
     pub fn load(request: &LoadRequest<'_>) -> Result<Self, LoadError> {
         let sources = file::locate(request.file, request.environment)?;
         let mut assembly = Assembly::new(request.untrusted);
+        assembly.is_for_executor = request.file == ConfigFile::Nothing;
         for source in &sources {
             file::apply(source, &mut assembly);
         }

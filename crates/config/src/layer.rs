@@ -68,6 +68,9 @@ pub(crate) struct Assembly {
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
     pub(crate) left_out: Vec<LeftOut>,
+    /// Whether an executor reads them, whose client asks for confirmations itself. It may inherit the
+    /// client's variables.
+    pub(crate) is_for_executor: bool,
     /// The files that were read so far.
     pub(crate) files: Vec<PathBuf>,
     untrusted: UntrustedSettings,
@@ -145,6 +148,11 @@ impl Assembly {
         };
         match speaker.judge(&target, &written_as, value.as_ref().ok(), self.untrusted) {
             Judgement::Use => {}
+            Judgement::Refuse(ProblemKind::NotInThisVersion { .. })
+                if self.is_for_executor && speaker.vocabulary == Vocabulary::OpenHands =>
+            {
+                return;
+            }
             Judgement::Refuse(kind) => {
                 let hint = match kind {
                     ProblemKind::Untrusted(_) => origin.file().map(Hint::Trust),

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use zareba_config::{Environment, LeftOutReason, RESERVED_VARIABLES, Settings, keys};
+use zareba_config::{
+    ConfigFile, Configuration, Environment, LeftOutReason, LoadRequest, RESERVED_VARIABLES,
+    Settings, UntrustedSettings, keys,
+};
 
 use crate::case::Case;
 
@@ -199,6 +202,22 @@ fn a_confirmation_mode_that_does_not_exist_is_refused_under_every_name() {
     }
     let off = Case::new().variable("SECURITY_CONFIRMATION_MODE", "false");
     assert_eq!(off.load().settings, Settings::default());
+}
+
+/// OpenHands starts it with all of its own variables, and asks before an action itself.
+#[test]
+fn an_executor_leaves_confirmations_to_its_client() {
+    let load = |name: &str| {
+        Configuration::load(&LoadRequest {
+            file: ConfigFile::Nothing,
+            environment: &Environment::from_pairs([(name, "true")]),
+            overrides: &[],
+            untrusted: UntrustedSettings::Refuse,
+        })
+    };
+    let loaded = load("SECURITY_CONFIRMATION_MODE").unwrap();
+    assert_eq!(loaded.settings, Settings::default());
+    assert!(load("ZAREBA_SECURITY_CONFIRMATION_MODE").is_err());
 }
 
 #[test]
