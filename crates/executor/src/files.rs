@@ -28,7 +28,8 @@ pub use reach::OpenWorkspaceError;
 pub(crate) use beneath::{Beneath, Links, open_beneath, read_link};
 pub(crate) use binary::{SAMPLE_BYTES, detect_legacy, is_binary};
 pub(crate) use entries::{
-    DirectoryMode, NewDirectory, READING, entries, kind_of, make_directory, remove_tree,
+    DirectoryMode, NewDirectory, READING, entries, is_mount_point, kind_of, make_directory,
+    remove_tree,
 };
 pub(crate) use failure::Failure;
 pub(crate) use list::{EntryKind, listing};

@@ -10,7 +10,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat},
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fchmod, fstat, mkdirat,
+        openat, statat, statx, unlinkat,
+    },
     io::Errno,
 };
 
@@ -102,31 +105,73 @@ fn open_new(parent: impl AsFd, name: &OsStr, new: NewDirectory) -> Result<OwnedF
     Ok(directory)
 }
 
-/// Removes a directory and all that is in it, without following links and without recursion.
+/// Removes a directory and its contents, without following links and without recursion.
+///
+/// A mount point cannot be removed. The whole tree is searched for one first, so that `EBUSY`
+/// means that nothing was removed.
 pub(crate) fn remove_tree(parent: impl AsFd, name: &OsStr) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let root = open_beneath(&parent, Path::new(name), flags, Links::Refused)?;
+    if is_mount_point(&parent, name)? {
+        return Err(Errno::BUSY);
+    }
+    let root = open_beneath(&parent, Path::new(name), DIRECTORY, Links::Refused)?;
+    let directories = directories_without_mounts(&root)?;
+    // A directory is found after the one it is in, so the reverse order empties each in time.
+    for directory in directories.iter().rev() {
+        let opened = open_beneath(&root, directory, DIRECTORY, Links::Refused)?;
+        // All names first: removing while reading may skip some.
+        let listed: Vec<_> = entries(&opened)?.collect::<Result<_, _>>()?;
+        for (name, kind) in listed {
+            // Directories below this one are gone by now, but for one that was made in between.
+            let flags = match kind {
+                FileType::Directory => AtFlags::REMOVEDIR,
+                _ => AtFlags::empty(),
+            };
+            unlinkat(&opened, name, flags)?;
+        }
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// The paths of all directories in a tree, parents first, the empty path for its root. `EBUSY`
+/// when a file or directory in it is a mount point.
+fn directories_without_mounts(root: &OwnedFd) -> Result<Vec<PathBuf>, Errno> {
     let mut directories = vec![PathBuf::new()];
     let mut next = 0;
     while let Some(directory) = directories.get(next).cloned() {
         next += 1;
-        let opened = open_beneath(&root, &directory, flags, Links::Refused)?;
-        // All names first: removing while reading may skip some.
-        let listed: Vec<_> = entries(&opened)?.collect::<Result<_, _>>()?;
-        for (name, kind) in listed {
-            if kind == FileType::Directory {
-                directories.push(directory.join(name));
-            } else {
-                unlinkat(&opened, name, AtFlags::empty())?;
+        let opened = open_beneath(root, &directory, DIRECTORY, Links::Refused)?;
+        for entry in entries(&opened)? {
+            let (name, kind) = entry?;
+            match is_mount_point(&opened, &name) {
+                Ok(false) if kind == FileType::Directory => directories.push(directory.join(name)),
+                Ok(false) | Err(Errno::NOENT) => {}
+                Ok(true) => return Err(Errno::BUSY),
+                Err(errno) => return Err(errno),
             }
         }
     }
-    // A directory is found after the one it is in, so the reverse order empties each in time.
-    for directory in directories.iter().rev() {
-        if let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) {
-            let above = open_beneath(&root, above, flags, Links::Refused)?;
-            unlinkat(above, name, AtFlags::REMOVEDIR)?;
+    Ok(directories)
+}
+
+/// Whether something is mounted on a name. A kernel before 5.8, or a filter without `statx`, does
+/// not say; there a directory on another device than the one it is in counts as a mount point.
+pub(crate) fn is_mount_point(directory: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    match statx(&directory, name, flags, StatxFlags::TYPE) {
+        Ok(found)
+            if found
+                .stx_attributes_mask
+                .contains(StatxAttributes::MOUNT_ROOT) =>
+        {
+            Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
         }
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM) => {
+            let (above, found) = (fstat(&directory)?, statat(&directory, name, flags)?);
+            let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+            Ok(is_directory && above.st_dev != found.st_dev)
+        }
+        Err(errno) => Err(errno),
     }
-    unlinkat(parent, name, AtFlags::REMOVEDIR)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::timeout;
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxFiles};
+use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxFiles, SandboxSpec};
 use zareba_wire::{
     ArchiveFormat, ByteStream, Download, Upload, UploadTreatment,
     files::{
@@ -235,6 +235,56 @@ async fn files_are_offered_by_a_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_offered_by_a_sandbox() {
     offers_files(fixture::native()).await;
+}
+
+/// A tree with a mount point in it cannot be removed whole, so nothing of it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_the_workspace_nor_a_mount_point_is_removed_through_a_writable_workspace() {
+    let fixture = fixture::native();
+    let workspace = tempfile::tempdir().unwrap();
+    let kept = |name: &str| std::fs::read_to_string(workspace.path().join(name)).unwrap();
+    std::fs::create_dir_all(workspace.path().join("a/b")).unwrap();
+    std::fs::create_dir(workspace.path().join(".git")).unwrap();
+    for name in ["a/b/c", ".git/HEAD"] {
+        std::fs::write(workspace.path().join(name), name).unwrap();
+    }
+    let spec = SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    let files = sandbox.files().unwrap();
+    let remove = |path: &str, depth| {
+        let path = path.to_owned();
+        files.remove(RemoveRequest { path, depth })
+    };
+    for path in [
+        ".",
+        "/workspace",
+        "/proc/self/root/workspace",
+        ".git",
+        ".git/hooks",
+        "/tmp",
+    ] {
+        for depth in [Depth::Tree, Depth::One] {
+            assert_eq!(
+                reason(remove(path, depth).await),
+                FileFailure::Denied,
+                "{path}"
+            );
+        }
+    }
+    assert_eq!(
+        reason(remove("/", Depth::Tree).await),
+        FileFailure::InvalidPath
+    );
+    for name in ["a/b/c", ".git/HEAD"] {
+        assert_eq!(kept(name), name);
+    }
+    remove("a", Depth::Tree).await.unwrap();
+    assert!(!workspace.path().join("a").exists());
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
 /// FA-4, FA-5, HS-15: what goes through is not held, by neither end.

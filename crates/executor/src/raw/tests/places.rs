@@ -100,6 +100,36 @@ async fn what_is_removed_is_what_was_named() {
     assert!(room.path("").is_dir());
 }
 
+/// The directory is known by what it is, so no other way to write its path gets around.
+#[tokio::test]
+async fn the_workspace_and_the_directories_above_it_are_not_removed() {
+    let room = Room::open();
+    fs::create_dir_all(room.path("d/e")).unwrap();
+    room.put("d/e/f", "kept");
+    symlink(room.path(""), room.path("link")).unwrap();
+    let workspace = room.path("").to_str().unwrap().to_owned();
+    let above = room.outside().to_str().unwrap().to_owned();
+    for (path, expected) in [
+        (".", FileFailure::Denied),
+        ("./", FileFailure::Denied),
+        (workspace.as_str(), FileFailure::Denied),
+        (&format!("/{workspace}/"), FileFailure::Denied),
+        ("d/../../w", FileFailure::Denied),
+        ("link/../w", FileFailure::Denied),
+        (&above, FileFailure::Denied),
+        ("/", FileFailure::InvalidPath),
+        ("d/..", FileFailure::InvalidPath),
+    ] {
+        for depth in [Depth::Tree, Depth::One] {
+            assert_eq!(reason(room.remove(path, depth).await), expected, "{path}");
+            assert_eq!(room.get("d/e/f"), "kept", "{path}");
+        }
+    }
+    // The link is a name in the workspace like any other.
+    room.remove("link", Depth::Tree).await.unwrap();
+    assert_eq!(room.names(), ["d"]);
+}
+
 #[tokio::test]
 async fn a_name_is_taken_over_only_when_that_was_asked_for() {
     let room = Room::enclosed();
