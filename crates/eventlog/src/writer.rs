@@ -107,6 +107,47 @@ pub(crate) enum Failure {
     Broken(String),
 }
 
+/// What became of a deed whose outcome was unknown.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    Written(Done),
+    NotWritten,
+    /// What is stored in its place cannot be read back, so that neither may be said.
+    Unknowable(LogError),
+}
+
+impl Settled {
+    /// By the record that has the number of an append.
+    pub(crate) fn by_record(append: &Append, found: Result<Option<Record>, LogError>) -> Self {
+        match found {
+            Err(error) => Self::Unknowable(error),
+            Ok(found) => {
+                let digest = append.attempt.map(|(_, digest)| digest);
+                let ours = found.filter(|record| Some(record.digest) == digest);
+                ours.map_or(Self::NotWritten, |record| {
+                    Self::Written(Done::Appended(Appended::New(Arc::new(record))))
+                })
+            }
+        }
+    }
+
+    /// By the document that has the name of a put. Had another writer put one meanwhile, ours would
+    /// conflict with it, which writing it again finds out.
+    pub(crate) fn by_document(value: &Value, expected: Expected, found: Option<Document>) -> Self {
+        let ours = found.filter(|found| {
+            let is_next = match expected {
+                Expected::Absent => found.version == 1,
+                Expected::Version(version) => found.version == version + 1,
+                Expected::Anything => true,
+            };
+            is_next && found.value == *value
+        });
+        ours.map_or(Self::NotWritten, |document| {
+            Self::Written(Done::Document(document))
+        })
+    }
+}
+
 /// A database as the loop sees it. All its methods are called one after the other.
 pub(crate) trait Backend: Send {
     /// Writes a group in one transaction: one outcome for each deed, or nothing at all.
@@ -115,11 +156,9 @@ pub(crate) trait Backend: Send {
         deeds: &mut [&mut Deed],
     ) -> impl Future<Output = Result<Vec<Result<Done, LogError>>, Failure>> + Send;
 
-    /// The record that an append of unknown outcome became, if it was written.
-    fn settle(
-        &mut self,
-        append: &Append,
-    ) -> impl Future<Output = Result<Option<Record>, Failure>> + Send;
+    /// Finds out what became of a deed of unknown outcome. The answer is final: what is told to be
+    /// not written is not written later either.
+    fn settle(&mut self, deed: &Deed) -> impl Future<Output = Result<Settled, Failure>> + Send;
 
     /// After [`Failure::Lost`]: opens the database again.
     fn reopen(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;

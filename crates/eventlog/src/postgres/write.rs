@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio_postgres::Error;
 
 use super::{
@@ -13,9 +14,9 @@ use super::{
     read, remove, schema,
 };
 use crate::{
-    Document, DocumentName, Expected, LogError, Options, Record,
+    Document, DocumentName, Expected, LogError, Options,
     store::integer,
-    writer::{Append, Backend, Deed, Done, Failure},
+    writer::{Append, Backend, Deed, Done, Failure, Settled},
 };
 
 /// The channel on which servers tell each other of records.
@@ -144,9 +145,26 @@ impl Connected {
         Ok(version.map(i64::unsigned_abs))
     }
 
-    /// Whether an append of unknown outcome is there. The lock waits for a transaction that the
-    /// database may still be working on, so the answer is final.
-    async fn find(&self, append: &Append, sequence: u64) -> Result<Option<Record>, Error> {
+    /// What became of a deed of unknown outcome. The locks wait for a transaction that the database
+    /// may still be working on, so the answer is final.
+    async fn find(&self, deed: &Deed) -> Result<Settled, Error> {
+        match deed {
+            Deed::Append(append) => match append.attempt {
+                None => Ok(Settled::NotWritten),
+                Some((sequence, _)) => self.find_record(append, sequence).await,
+            },
+            Deed::Put {
+                name,
+                value,
+                expected,
+                ..
+            } => self.find_document(name, value, *expected).await,
+            // Doing these twice is as good as once, or is refused.
+            Deed::Delete(_) | Deed::Remove(_) | Deed::Import(_) => Ok(Settled::NotWritten),
+        }
+    }
+
+    async fn find_record(&self, append: &Append, sequence: u64) -> Result<Settled, Error> {
         self.link.execute("BEGIN", &[]).await?;
         let session = append.session.as_str();
         let insert = "INSERT INTO zareba.sessions (name) VALUES ($1) ON CONFLICT DO NOTHING";
@@ -156,7 +174,27 @@ impl Connected {
         let values: super::link::Values<'_> = &[&session, &integer(sequence)];
         let found = read::one(&self.link, &append.session, read::BY_SEQUENCE, values).await?;
         self.link.execute("ROLLBACK", &[]).await?;
-        Ok(found.ok().flatten())
+        Ok(Settled::by_record(append, found))
+    }
+
+    async fn find_document(
+        &self,
+        name: &DocumentName,
+        value: &Value,
+        expected: Expected,
+    ) -> Result<Settled, Error> {
+        self.link.execute("BEGIN", &[]).await?;
+        let place = "INSERT INTO zareba.documents (kind, name, version, value)
+            VALUES ($1, $2, 0, 'null') ON CONFLICT DO NOTHING";
+        self.link.execute(place, &[&name.kind, &name.name]).await?;
+        let lock = "SELECT version FROM zareba.documents WHERE kind = $1 AND name = $2 FOR UPDATE";
+        self.link.query(lock, &[&name.kind, &name.name]).await?;
+        let found = read::document(&self.link, name).await;
+        self.link.execute("ROLLBACK", &[]).await?;
+        Ok(match found {
+            Ok(found) => Settled::by_document(value, expected, found),
+            Err(error) => Settled::Unknowable(error),
+        })
     }
 
     async fn roll_back(&self) {
@@ -200,18 +238,22 @@ impl Backend for Connected {
         }
     }
 
-    async fn settle(&mut self, append: &Append) -> Result<Option<Record>, Failure> {
-        let Some((sequence, digest)) = append.attempt else {
-            return Ok(None);
-        };
-        let found = tokio::time::timeout(WRITE_TIMEOUT, self.find(append, sequence)).await;
-        let found = found
-            .unwrap_or(Ok(None))
-            .map_err(|error| failure(error, false));
-        if found.is_err() {
-            self.roll_back().await;
+    async fn settle(&mut self, deed: &Deed) -> Result<Settled, Failure> {
+        match tokio::time::timeout(WRITE_TIMEOUT, self.find(deed)).await {
+            Ok(Ok(settled)) => Ok(settled),
+            Ok(Err(error)) => {
+                self.roll_back().await;
+                Err(failure(error, false))
+            }
+            // It is still unknown, and the transaction must not stay open.
+            Err(_) => {
+                self.link.cut();
+                Err(Failure::Lost {
+                    reason: "PostgreSQL does not answer".to_owned(),
+                    in_doubt: true,
+                })
+            }
         }
-        Ok(found?.filter(|record| record.digest == digest))
     }
 
     async fn reopen(&mut self) -> Result<(), Failure> {

@@ -13,8 +13,8 @@ use super::{
     write::{self, Connected},
 };
 use crate::{
-    LogError, Options, Record, Recovery,
-    writer::{Append, Backend, Deed, Done, Failure, Prompt},
+    LogError, Options, Recovery,
+    writer::{Backend, Deed, Done, Failure, Prompt, Settled},
 };
 
 /// The one that may write to a file, as it holds the lock.
@@ -121,9 +121,9 @@ impl Backend for Side {
         }
     }
 
-    async fn settle(&mut self, append: &Append) -> Result<Option<Record>, Failure> {
+    async fn settle(&mut self, deed: &Deed) -> Result<Settled, Failure> {
         match self {
-            Self::Connected(connected) => connected.settle(append).await,
+            Self::Connected(connected) => connected.settle(deed).await,
             Self::Waiting(waiting) => Err(waiting.failure()),
         }
     }

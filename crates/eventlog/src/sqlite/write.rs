@@ -20,8 +20,8 @@ use super::{
     step::{Step, Stop, Tip},
 };
 use crate::{
-    Durability, LogError, Options, Record, Recovery,
-    writer::{Append, Backend, Deed, Done, Failure, Prompt},
+    Durability, LogError, Options, Recovery,
+    writer::{Backend, Deed, Done, Failure, Prompt, Settled},
 };
 
 /// How many sessions' heads are remembered; beyond that they are looked up again.
@@ -171,13 +171,28 @@ impl Backend for Connected {
         self.transact(deeds).map_err(|stop| self.give_up(stop))
     }
 
-    async fn settle(&mut self, append: &Append) -> Result<Option<Record>, Failure> {
-        let Some((sequence, digest)) = append.attempt else {
-            return Ok(None);
+    async fn settle(&mut self, deed: &Deed) -> Result<Settled, Failure> {
+        let found = match deed {
+            Deed::Append(append) => match append.attempt {
+                None => return Ok(Settled::NotWritten),
+                Some((sequence, _)) => {
+                    let found = read::by_sequence(&self.connection, &append.session, sequence);
+                    found.map(|found| Settled::by_record(append, found))
+                }
+            },
+            Deed::Put {
+                name,
+                value,
+                expected,
+                ..
+            } => {
+                let found = read::document(&self.connection, name);
+                found.map(|found| Settled::by_document(value, *expected, found))
+            }
+            // Doing these twice is as good as once, or is refused.
+            Deed::Delete(_) | Deed::Remove(_) | Deed::Import(_) => return Ok(Settled::NotWritten),
         };
-        let found = read::by_sequence(&self.connection, &append.session, sequence);
-        let found = found.map_err(|error| self.failure(Stop::Sqlite(error)))?;
-        Ok((found.ok().flatten()).filter(|record| record.digest == digest))
+        found.map_err(|error| self.failure(Stop::Sqlite(error)))
     }
 
     async fn reopen(&mut self) -> Result<(), Failure> {

@@ -8,7 +8,8 @@ use tokio::{
 };
 
 use super::{
-    Backend, Deed, Done, Failure, Imported, Message, Shared, Task, group::Group, trouble::Trouble,
+    Backend, Deed, Done, Failure, Imported, Message, Settled, Shared, Task, group::Group,
+    trouble::Trouble,
 };
 use crate::{Appended, Health, LogError, Patience};
 
@@ -266,21 +267,24 @@ impl<B: Backend> Conductor<B> {
             let Some(task) = trouble.next_doubtful() else {
                 return true;
             };
-            let found = match &task.deed {
-                Deed::Append(append) => self.backend.settle(append).await,
-                _ => Ok(None),
-            };
-            match found {
+            match self.backend.settle(&task.deed).await {
                 Err(failure) => return self.still_troubled(failure),
-                Ok(Some(record)) => {
+                Ok(Settled::NotWritten) => trouble.doubtful_was_not_written(),
+                Ok(Settled::Written(done)) => {
+                    if let Done::Appended(Appended::New(record)) = &done {
+                        let end = record.sequence + 1;
+                        self.shared.ends.advance(&record.session, end);
+                    }
                     if let Some(task) = trouble.take_doubtful() {
-                        self.shared
-                            .ends
-                            .advance(&record.session, record.sequence + 1);
-                        task.answer(Ok(Done::Appended(Appended::New(Arc::new(record)))));
+                        task.answer(Ok(done));
                     }
                 }
-                Ok(None) => trouble.doubtful_was_not_written(),
+                Ok(Settled::Unknowable(error)) => {
+                    tracing::error!(%error, "it cannot be found out whether an entry was written");
+                    if let Some(task) = trouble.take_doubtful() {
+                        task.answer(Err(error));
+                    }
+                }
             }
         }
     }
