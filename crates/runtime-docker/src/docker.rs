@@ -193,17 +193,17 @@ impl DockerRuntime {
             return Ok(Arc::new(sandbox));
         }
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        let lifetime = self.shared.options.lifetime;
-        let making = make(
-            Arc::clone(&self.shared),
-            spec,
-            Arc::clone(&statuses),
-            lifetime,
-        );
+        let (timeout, lifetime) = (spec.timeout, self.shared.options.lifetime);
+        let making = make(Arc::clone(&self.shared), spec, Arc::clone(&statuses));
         let making = tokio::spawn(making);
         let made = making.await.map_err(cannot_start)?;
         match made {
-            Ok(sandbox) => Ok(Arc::new(sandbox)),
+            Ok(mut sandbox) => {
+                // Not in the task: a caller that went away, or was killed, gets no sandbox that
+                // would go on without it.
+                sandbox.become_kept(timeout, lifetime)?;
+                Ok(Arc::new(sandbox))
+            }
             Err(error) => {
                 // One that makes no sense was never begun.
                 if statuses.current() != RuntimeStatus::Stopped {

@@ -64,7 +64,6 @@ struct Made {
     remains: Remains,
     awake: Awake,
     container: String,
-    lifetime: Lifetime,
 }
 
 /// Why nothing came of an attempt.
@@ -97,12 +96,12 @@ impl AttemptError {
     }
 }
 
-/// Makes a sandbox.
+/// Makes a sandbox that goes with its handle, and with this process. One that is to go on is kept
+/// by the caller that gets the handle ([`DockerSandbox::become_kept`]).
 pub(crate) async fn make(
     shared: Arc<Shared>,
     spec: SandboxSpec,
     statuses: Arc<Statuses>,
-    lifetime: Lifetime,
 ) -> Result<DockerSandbox, RuntimeError> {
     let id = match spec.id.clone() {
         Some(id) => id,
@@ -137,7 +136,6 @@ pub(crate) async fn make(
                 remains,
                 awake,
                 container,
-                lifetime,
             },
         ),
         Err(error) => {
@@ -162,7 +160,7 @@ fn own(
         key: made.awake.key,
         workspace: options.workspace_path.clone(),
         timeout: spec.timeout,
-        lifetime: made.lifetime,
+        lifetime: Lifetime::WithUs,
         image: made.plan.image,
         created: SystemTime::now(),
         relaxed: [made.plan.relaxed, made.awake.loose].concat(),
@@ -186,9 +184,6 @@ fn own(
     ));
     // Without a record nobody could find it: dropping the life closes it.
     written.map_err(cannot_start)?;
-    if made.lifetime != Lifetime::WithUs {
-        life.outlive();
-    }
     statuses.change(RuntimeStatus::Ready, "Runtime is ready.");
     let parts = Parts {
         id: made.plan.id,

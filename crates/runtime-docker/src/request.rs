@@ -37,18 +37,33 @@ pub(crate) const OWNER_LABEL: &str = "dev.zareba.owner";
 pub(crate) const SANDBOX_LABEL: &str = "dev.zareba.sandbox";
 pub(crate) const IMAGE_LABEL: &str = "dev.zareba.image";
 
+/// No place in memory may take more than this part of it. One that takes all leaves none for any
+/// command, and the kernel can give nothing of it back by killing.
+const IN_MEMORY_PART: u64 = 2;
+
 /// What the executor logs is kept, but not for ever.
 const LOG_BYTES_MAX: &str = "10m";
 const LOG_FILES: &str = "2";
 
-/// Files of `/proc` and `/sys` that nobody inside sees.
-pub(crate) const MASKED: [&str; 13] = [
+/// Files of `/proc` and `/sys` that nobody inside sees, as in the native sandbox.
+pub(crate) const MASKED: [&str; 24] = [
     "/proc/acpi",
     "/proc/asound",
+    "/proc/config.gz",
     "/proc/interrupts",
+    "/proc/iomem",
+    "/proc/ioports",
+    "/proc/kallsyms",
     "/proc/kcore",
+    "/proc/key-users",
     "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
     "/proc/latency_stats",
+    "/proc/modules",
+    "/proc/mtrr",
     "/proc/sched_debug",
     "/proc/scsi",
     "/proc/timer_list",
@@ -180,7 +195,9 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
         memory_swap: Some(signed(usage.memory_bytes)),
         nano_cpus: Some(signed(usage.cpu_millis.saturating_mul(1_000_000))),
         pids_limit: Some(signed(usage.pids)),
-        shm_size: Some(signed(usage.shm_bytes)),
+        shm_size: Some(signed(
+            usage.shm_bytes.min(usage.memory_bytes / IN_MEMORY_PART),
+        )),
         ulimits: Some(ulimits(usage)),
         oom_kill_disable: Some(false),
         // Life: the executor is the init of the container, so the Engine's is not needed.
@@ -246,8 +263,9 @@ fn arguments(order: &Order<'_>) -> Vec<String> {
 fn environment(order: &Order<'_>) -> Vec<String> {
     let options = order.options;
     let mut environment = vec![
-        // Nobody else is made or become: the Engine has chosen already.
-        "SU_TO_USER=false".to_owned(),
+        // Nobody else is made or become: the Engine has chosen already. By the name that shells do
+        // not inherit.
+        "ZAREBA_EXECUTOR_SU_TO_USER=false".to_owned(),
         format!(
             "ZAREBA_SHELL_NO_CHANGE_TIMEOUT={}",
             order.plan.no_change_timeout.as_secs_f64()
@@ -285,6 +303,7 @@ fn scratch(order: &Order<'_>) -> HashMap<String, String> {
     let usage = &order.options.usage;
     let user = order.plan.user;
     let bounded = |bytes: u64, mode: &str| {
+        let bytes = bytes.min(usage.memory_bytes / IN_MEMORY_PART);
         format!(
             "rw,nosuid,nodev,exec,size={bytes},mode={mode},uid={},gid={}",
             user.uid, user.gid

@@ -101,6 +101,25 @@ fn the_strictest_request_has_every_wall_dk_1() {
     assert!(Path::new(host["Mounts"][0]["Target"].as_str().unwrap()).is_absolute());
 }
 
+/// NS-17: filling one of them costs a command its memory, not every later one.
+#[test]
+fn no_place_in_memory_takes_more_than_half_of_it() {
+    let body = sent(|options| options.usage.memory_bytes = 128 << 20);
+    let host = &body["HostConfig"];
+    let half = format!("size={},", 64 << 20);
+    let places = host["Tmpfs"].as_object().unwrap();
+    assert!(places.contains_key("/tmp") && places.contains_key("/data"));
+    for (place, options) in places {
+        assert!(
+            options.as_str().unwrap().contains(&half),
+            "{place}: {options}"
+        );
+    }
+    assert_eq!(host["ShmSize"], json!(64 << 20));
+    let unlike = sent(|_| {})["HostConfig"]["Tmpfs"]["/tmp"].to_string();
+    assert!(unlike.contains(&format!("size={},", 512 << 20)), "{unlike}");
+}
+
 #[test]
 fn variables_of_shells_cannot_change_the_executor() {
     let body = sent(|options| {
@@ -110,6 +129,10 @@ fn variables_of_shells_cannot_change_the_executor() {
     assert!(variables.contains(&json!("ZAREBA_ENV_LD_PRELOAD=/x")));
     assert!(variables.contains(&json!("ZAREBA_ENV_GIVEN=it's $HOME")));
     assert!(!variables.contains(&json!("LD_PRELOAD=/x")));
+    // What is the executor's own has the prefix that its shells do not inherit.
+    let own = variables.iter().filter_map(Value::as_str);
+    let own: Vec<&str> = own.filter(|it| !it.starts_with("ZAREBA_")).collect();
+    assert_eq!(own, ["HOME=/home/agent"]);
 }
 
 #[test]

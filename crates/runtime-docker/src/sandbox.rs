@@ -128,19 +128,23 @@ impl DockerSandbox {
         Ok(event)
     }
 
-    /// Names the limit of memory when a command was killed for it.
+    /// Names the limit of memory when a command, or a process of it, was killed for it.
     async fn tell_memory(&self, observation: &mut Observation, killed_before: u64) {
         let ObservationKind::Run(output) = &mut observation.kind else {
             return;
         };
         let metadata = &mut output.metadata;
-        if metadata.exit_code != KILLED {
-            return;
-        }
         let mut happened = self.parts.happened.clone();
-        let notice = happened.wait_for(|happened| happened.out_of_memory > killed_before);
-        let told = tokio::time::timeout(OOM_NOTICE_MAX, notice).await;
-        if !matches!(told, Ok(Ok(_))) {
+        let is_told = match metadata.exit_code {
+            KILLED => {
+                let notice = happened.wait_for(|happened| happened.out_of_memory > killed_before);
+                let told = tokio::time::timeout(OOM_NOTICE_MAX, notice).await;
+                matches!(told, Ok(Ok(_)))
+            }
+            // A process of the command was killed, and the command went on without it.
+            _ => happened.borrow().out_of_memory > killed_before,
+        };
+        if !is_told {
             return;
         }
         let bytes = self.parts.shared.options.usage.memory_bytes;

@@ -273,7 +273,7 @@ async fn fill(
             on_status: Some(heir.callback()),
         };
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        let sandbox = make(Arc::clone(shared), spec, statuses, Lifetime::WithUs).await?;
+        let sandbox = make(Arc::clone(shared), spec, statuses).await?;
         let rejected = {
             let mut state = lock();
             if is_wanted(&mut state) {

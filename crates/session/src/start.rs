@@ -52,7 +52,6 @@ impl Conductor {
         let sandbox = self
             .create_sandbox(&*ingredients.runtime, spec, statuses)
             .await?;
-        self.set_sandbox(Arc::clone(&sandbox));
         let secrets = ingredients.secrets.into_iter();
         let secrets: Vec<_> = secrets.map(|(name, secret)| (name, secret.0)).collect();
         if !secrets.is_empty() {
@@ -89,7 +88,7 @@ impl Conductor {
         })
     }
 
-    /// Creates the sandbox and records what is told meanwhile, in order.
+    /// Creates the sandbox, keeps it, and records what is told meanwhile, in order.
     async fn create_sandbox(
         &self,
         runtime: &dyn Runtime,
@@ -105,6 +104,10 @@ impl Conductor {
             }
         };
         drop(create);
+        // At once: a close that comes while something is recorded must find it.
+        if let Ok(sandbox) = &created {
+            self.set_sandbox(Arc::clone(sandbox));
+        }
         self.drain(statuses).await;
         created
     }

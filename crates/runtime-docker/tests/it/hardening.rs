@@ -251,7 +251,13 @@ async fn nothing_of_the_machine_can_be_seen_dk_1() {
         ]
     );
     // Covered with nothing, or with a file that is empty.
-    for masked in ["/proc/kcore", "/proc/keys", "/proc/timer_list"] {
+    for masked in [
+        "/proc/config.gz",
+        "/proc/kcore",
+        "/proc/keys",
+        "/proc/modules",
+        "/proc/timer_list",
+    ] {
         assert_eq!(
             output(&*sandbox, &format!("cat {masked} 2>/dev/null | wc -c")).await,
             "0"

@@ -36,6 +36,28 @@ async fn a_kept_sandbox_outlives_its_handle_and_is_found_by_another_process() {
     assert_eq!(second.leftovers(), [""; 0]);
 }
 
+/// DK-6: whatever the moment, a sandbox that nobody got is not kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_goes_away_leaves_nothing_of_a_sandbox_that_would_be_kept() {
+    let fixture = fixture_with(BUSYBOX, kept);
+    for moment in [
+        RuntimeStatus::StartingRuntime,
+        RuntimeStatus::RuntimeStarted,
+        RuntimeStatus::Ready,
+    ] {
+        let (spec, mut statuses) = spec_with_statuses();
+        let create = fixture.runtime.create(spec);
+        tokio::select! {
+            biased;
+            () = told(&mut statuses, moment) => {}
+            created = create => drop(created.unwrap().close().await),
+        }
+        // The last who could tell something is gone.
+        while statuses.recv().await.is_some() {}
+        assert_eq!(fixture.leftovers(), [""; 0], "{moment}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_sandbox_is_started_again_by_whoever_attaches() {
     let workspace = tempfile::tempdir().unwrap();
