@@ -16,7 +16,7 @@ use zareba_protocol::{Action, ActionEvent, Observation, ObservationEvent, ShellN
 use zareba_terminal::Size;
 
 use crate::{
-    Linting, OpenShellError, OpenWorkspaceError, User,
+    Linting, OpenShellError, OpenWorkspaceError, Owner, User,
     acting::{Acting, FileTools},
     editor::{Editor, EditorSettings},
     files::{Files, Reach, Workspace, WorkspaceSettings},
@@ -99,6 +99,7 @@ pub struct Executor {
     pub(crate) raw: RawFiles,
     pub(crate) transfers: Transfers,
     once: Once,
+    owner: Owner,
     /// Removed with us when it is ours.
     _state: StateDirectory,
 }
@@ -110,6 +111,11 @@ enum StateDirectory {
 }
 
 impl Executor {
+    /// Who the files belong to that are made for the agent.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
     /// Starts an executor and its first shell. Must be called inside a tokio runtime.
     ///
     /// # Errors
@@ -181,6 +187,7 @@ impl Executor {
             raw,
             transfers,
             once: Once::default(),
+            owner,
             _state: state,
         })
     }

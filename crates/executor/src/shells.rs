@@ -28,6 +28,12 @@ pub enum OpenShellError {
         /// How many there may be.
         limit: usize,
     },
+    /// A command would run elsewhere than it was meant to.
+    #[error("there is no directory `{}` to run the command in", path.display())]
+    NoDirectory {
+        /// What was asked for.
+        path: PathBuf,
+    },
     /// The executor is shutting down.
     #[error("the executor is shutting down")]
     Closing,
@@ -72,13 +78,18 @@ impl Shells {
         Ok(shell.clone())
     }
 
-    /// A shell for one command.
+    /// A shell for one command, in a directory that must be there. A relative one is meant from
+    /// where shells start.
     pub(crate) async fn once(&self, directory: Option<&Path>) -> Result<Shell, OpenShellError> {
-        let directory = directory
-            .filter(|directory| directory.is_dir())
-            .unwrap_or(&self.directory);
+        let path = directory.map_or_else(
+            || self.directory.clone(),
+            |directory| self.directory.join(directory),
+        );
+        if directory.is_some() && !path.is_dir() {
+            return Err(OpenShellError::NoDirectory { path });
+        }
         let name = format!("static-{:08x}", rand::random::<u32>());
-        Ok(self.start(&name, directory, || {}).await?)
+        Ok(self.start(&name, &path, || {}).await?)
     }
 
     async fn start(

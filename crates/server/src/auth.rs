@@ -6,25 +6,10 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope};
 use zareba_protocol::SessionId;
 use zareba_session::{Owner, Requester, RequesterScope, SessionInfo, Surface};
+use zareba_wire::serving::WrongKeys;
 
-use crate::{
-    Keys,
-    error::ApiError,
-    limiter::{Limiter, Rate},
-    telemetry::Telemetry,
-    usage::Usage,
-};
+use crate::{Keys, error::ApiError, telemetry::Telemetry, usage::Usage};
 
-/// Wrong keys of one source that are told so; more are told to wait.
-const WRONG_KEYS_PER_SOURCE: Rate = Rate {
-    burst: 20,
-    per_second: 0.5,
-};
-/// The same of everyone.
-const WRONG_KEYS: Rate = Rate {
-    burst: 500,
-    per_second: 20.0,
-};
 /// Headers that may carry a key, in the order in which they are looked at.
 const KEY_HEADERS: [&str; 2] = ["x-api-key", "x-session-api-key"];
 
@@ -123,7 +108,7 @@ pub enum Denied {
 pub struct Authenticator {
     keys: Keys,
     telemetry: Telemetry,
-    wrong: Arc<Limiter<Option<IpAddr>>>,
+    wrong: Arc<WrongKeys>,
     usage: Arc<Usage>,
 }
 
@@ -132,7 +117,7 @@ impl Authenticator {
         Self {
             keys,
             telemetry,
-            wrong: Arc::new(Limiter::new()),
+            wrong: Arc::default(),
             usage: Arc::new(usage),
         }
     }
@@ -164,11 +149,7 @@ impl Authenticator {
     /// Counts a wrong key or ticket and says what its sender is told.
     pub(crate) fn wrong_key(&self, source: IpAddr) -> Denied {
         self.telemetry.wrong_key();
-        let of_source = self
-            .wrong
-            .count(Some(network(source)), WRONG_KEYS_PER_SOURCE);
-        let of_all = self.wrong.count(None, WRONG_KEYS);
-        match of_source.and(of_all) {
+        match self.wrong.count(source) {
             Ok(()) => {
                 tracing::info!(%source, "a request without a valid key");
                 Denied::Unauthorized
@@ -184,17 +165,6 @@ impl Authenticator {
     /// What owners share, whichever API they use.
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
-    }
-}
-
-/// Whoever has one address of version 6 has a whole network of them.
-fn network(source: IpAddr) -> IpAddr {
-    match source.to_canonical() {
-        IpAddr::V6(address) => {
-            let prefix = u128::from(address) & !u128::from(u64::MAX);
-            IpAddr::V6(prefix.into())
-        }
-        version_4 => version_4,
     }
 }
 

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use tower::Service as _;
 use tracing::{Instrument as _, field::Empty};
 use zareba_api::{ErrorCode, REQUEST_ID, operations};
-use zareba_wire::serving::{Admission, Respond, URI_BYTES_MAX, harden};
+use zareba_wire::serving::{Admission, Recognised, Respond, URI_BYTES_MAX, harden};
 
 use crate::{
     app::App,
@@ -169,6 +169,11 @@ impl Respond for Gate {
             }) if method == Method::OPTIONS => (preflight(), Some(origin)),
             Ok(Passage { origin }) => (self.handle(request, &request_id).await, origin),
         };
+        let is_recognised = response.extensions().get::<KeyName>().is_some()
+            || response.extensions().get::<ports::Foreign>().is_some();
+        if is_recognised {
+            response.extensions_mut().insert(Recognised);
+        }
         if admission == Admission::LivenessOnly {
             // Places of the reserve are for one question each.
             let close = HeaderValue::from_static("close");

@@ -15,6 +15,7 @@ mod keys;
 mod openhands;
 mod server;
 mod settings;
+mod strict;
 mod traces;
 
 mod app;
@@ -22,7 +23,6 @@ mod auth;
 mod error;
 mod gate;
 mod held;
-mod limiter;
 mod names;
 mod request;
 mod routes;

@@ -8,7 +8,7 @@ use http::{
 };
 use zareba_wire::{Endpoint, serving::names_loopback};
 
-use crate::settings::ServerSettings;
+use crate::settings::{Listen, ServerSettings, Transport};
 
 /// The names of this server.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Names {
     listens: Listens,
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// What stands before the host in the origin of a page of this server.
+    own_scheme: &'static str,
     preview_suffix: String,
 }
 
@@ -55,6 +57,17 @@ impl Names {
             },
             hosts: lower(&settings.allowed_hosts),
             origins: lower(&settings.allowed_origins),
+            own_scheme: match &settings.listen {
+                Listen::Tcp {
+                    transport: Transport::Tls(_) | Transport::BehindTlsProxy,
+                    ..
+                } => "https://",
+                Listen::Tcp {
+                    transport: Transport::Plain,
+                    ..
+                }
+                | Listen::Unix(_) => "http://",
+            },
             preview_suffix: format!(".{}", settings.preview_domain.to_ascii_lowercase()),
         }
     }
@@ -107,10 +120,8 @@ impl Names {
         if self.origins.contains(&origin) {
             return Origin::Allowed(origin);
         }
-        let authority = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        // The host passed the list before: a page of the same host and port is our own.
+        let authority = origin.strip_prefix(self.own_scheme);
+        // The host passed the list before: a page of the same scheme, host and port is our own.
         let host = single(headers, HOST.as_str()).map(str::to_ascii_lowercase);
         match (authority, host) {
             (Some(authority), Some(host)) if authority == host => Origin::Same,

@@ -4,14 +4,15 @@ use http::{HeaderMap, HeaderValue, Uri};
 use zareba_wire::Endpoint;
 
 use super::*;
-use crate::settings::{Listen, Transport};
+use crate::settings::TlsFiles;
 
 fn names(address: &str) -> Names {
+    names_over(address, Transport::Plain)
+}
+
+fn names_over(address: &str, transport: Transport) -> Names {
     let address: SocketAddr = address.parse().unwrap();
-    let mut settings = ServerSettings::new(Listen::Tcp {
-        address,
-        transport: Transport::Plain,
-    });
+    let mut settings = ServerSettings::new(Listen::Tcp { address, transport });
     settings.allowed_hosts = vec!["Zareba.example".to_owned(), "other.example:81".to_owned()];
     settings.allowed_origins = vec!["https://ui.example".to_owned()];
     Names::new(&settings, &Endpoint::Tcp(address))
@@ -87,6 +88,8 @@ fn only_our_own_pages_and_listed_ones_may_ask() {
     assert_eq!(judge("https://UI.example"), Origin::Allowed(listed));
     for foreign in [
         "null",
+        "https://localhost:3000",
+        "http://127.0.0.1:3000",
         "http://localhost:3001",
         "http://localhost",
         "https://ui.example.evil.example",
@@ -98,4 +101,21 @@ fn only_our_own_pages_and_listed_ones_may_ask() {
     assert_eq!(names.origin(&headers(&[])), Origin::Same);
     let twice = headers(&[("origin", "https://ui.example"), ("origin", "null")]);
     assert_eq!(names.origin(&twice), Origin::Foreign);
+}
+
+/// HS-6: a page that came without TLS is not a page of a server that has TLS.
+#[test]
+fn the_scheme_of_our_own_pages_is_that_of_the_server() {
+    let files = TlsFiles {
+        certificates: "certificates".into(),
+        key: "key".into(),
+    };
+    for transport in [Transport::Tls(files), Transport::BehindTlsProxy] {
+        let names = names_over("127.0.0.1:3000", transport);
+        let judge = |origin: &str| {
+            names.origin(&headers(&[("host", "zareba.example"), ("origin", origin)]))
+        };
+        assert_eq!(judge("https://zareba.example"), Origin::Same);
+        assert_eq!(judge("http://zareba.example"), Origin::Foreign);
+    }
 }

@@ -6,13 +6,13 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
 use http_body::Body as _;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 use zareba_api::ErrorCode;
 use zareba_facades::openhands::Reserved;
 use zareba_wire::serving::read_body;
 
-use crate::{app::App, auth::Principal, error::ApiError, usage::Part};
+use crate::{app::App, auth::Principal, error::ApiError, strict::Strict, usage::Part};
 
 /// Levels of a JSON body.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
@@ -90,7 +90,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
         let bytes = read_body(request, limits.json_bytes, limits.body_stall).await?;
         check_depth(&bytes)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|error| {
             let path = error.path().to_string();
             let problem = error.into_inner();
             ApiError::invalid(match path.as_str() {
@@ -136,7 +136,11 @@ impl FromRequest<Arc<App>> for LargeJson {
 
 fn parse(bytes: &Bytes) -> Result<Value, ApiError> {
     check_depth(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(format!("the body: {error}")))
+    let invalid = |error: serde_json::Error| ApiError::invalid(format!("the body: {error}"));
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = Value::deserialize(Strict(&mut reader)).map_err(invalid)?;
+    reader.end().map_err(invalid)?;
+    Ok(value)
 }
 
 /// A page in a browser can send other types to any address without asking first.

@@ -67,8 +67,8 @@ pub struct Limits {
     pub json_bytes: usize,
     /// Bytes of an action's body: files are written by actions.
     pub action_bytes: usize,
-    /// Bytes of all large bodies together that are being read or whose actions are not done. One
-    /// owner may have half of them.
+    /// Bytes of memory for all large bodies together that are being read or whose actions are not
+    /// done, with all their copies. One owner may have half of them.
     pub large_bodies_bytes: usize,
     /// How long a request may take that waits for nothing.
     pub request_timeout: Duration,
@@ -101,7 +101,7 @@ impl Default for Limits {
             peer_connections: None,
             json_bytes: MIB,
             action_bytes: server::JSON_BYTES_MAX,
-            large_bodies_bytes: 256 * MIB,
+            large_bodies_bytes: 512 * MIB,
             request_timeout: Duration::from_secs(30),
             wait: Duration::from_secs(3600),
             header_timeout: server::HEADER_TIMEOUT,

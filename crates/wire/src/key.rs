@@ -14,6 +14,10 @@ pub fn prepare_keys() {
     let _ = Sha256::digest([]);
 }
 
+/// The fewest bytes of a key that strangers may try (HS-2): what a random one of 128 bits has in
+/// hexadecimal.
+pub(crate) const KEY_BYTES_MIN: usize = 32;
+
 /// The secret that opens one executor.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionKey {
@@ -24,7 +28,7 @@ pub struct SessionKey {
 /// Why a text cannot be a session key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
-    /// An empty key would look like a lock and be none.
+    /// An empty or blank key would look like a lock and be none.
     #[error("the session key is empty")]
     Empty,
     /// It could not be sent as a header, so that no client could ever use it.
@@ -38,13 +42,19 @@ impl SessionKey {
     /// # Errors
     /// Empty keys, and keys with control characters.
     pub fn new(key: &str) -> Result<Self, InvalidKey> {
-        if key.is_empty() {
+        if key.trim().is_empty() {
             return Err(InvalidKey::Empty);
         }
         let mut header =
             HeaderValue::from_bytes(key.as_bytes()).map_err(|_| InvalidKey::NotAHeaderValue)?;
         header.set_sensitive(true);
         Ok(Self { header })
+    }
+
+    /// Whether it is long enough to be tried by strangers, as everywhere but on loopback and on a
+    /// Unix socket.
+    pub fn is_strong(&self) -> bool {
+        self.header.as_bytes().trim_ascii().len() >= KEY_BYTES_MIN
     }
 
     pub(crate) fn header(&self) -> HeaderValue {
@@ -102,8 +112,21 @@ mod tests {
     }
 
     #[test]
+    fn a_strong_key_has_32_bytes_without_the_blanks_around_it() {
+        for (bytes, is_strong) in [(1, false), (31, false), (32, true), (4000, true)] {
+            let text = format!(" {} ", "k".repeat(bytes));
+            assert_eq!(
+                SessionKey::new(&text).unwrap().is_strong(),
+                is_strong,
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
     fn unusable_keys_are_refused() {
         assert_eq!(SessionKey::new(""), Err(InvalidKey::Empty));
+        assert_eq!(SessionKey::new(" \t"), Err(InvalidKey::Empty));
         assert_eq!(SessionKey::new("a\nb"), Err(InvalidKey::NotAHeaderValue));
     }
 }

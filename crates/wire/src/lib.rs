@@ -10,8 +10,10 @@
 mod eager;
 mod endpoint;
 mod key;
+mod limiter;
 mod multipart;
 mod service;
+mod wrong_keys;
 
 pub mod client;
 pub mod files;

@@ -8,6 +8,7 @@
 pub(crate) mod accept;
 pub(crate) mod answer;
 pub(crate) mod body;
+pub(crate) mod census;
 mod files;
 mod framing;
 pub(crate) mod gate;
@@ -36,8 +37,9 @@ pub use limits::{
 pub use listener::BindError;
 pub use routes::{Access, Route, prepare_routes, routes};
 
-pub(crate) use accept::{Admission, Respond, accept_until};
+pub(crate) use accept::{Respond, accept_until};
 pub(crate) use answer::harden;
+pub(crate) use census::Admission;
 pub(crate) use files::paths as files_paths;
 pub(crate) use gate::host_is_loopback;
 pub(crate) use listener::Listener;
@@ -93,9 +95,15 @@ impl Server {
     /// Takes the socket, so that a client that connects from now on is at worst kept waiting.
     ///
     /// # Errors
-    /// An address outside loopback without a key and without [`OpenAccess::Acknowledged`]; an
+    /// An address outside loopback without a strong key and without [`OpenAccess::Acknowledged`]; an
     /// address or socket that is in use; whatever the system says of the address.
     pub fn bind(endpoint: &Endpoint, options: ServerOptions) -> Result<Self, BindError> {
+        if let (Some(key), Endpoint::Tcp(address)) = (&options.session_key, endpoint)
+            && !(key.is_strong() || address.ip().to_canonical().is_loopback())
+            && options.open_access != OpenAccess::Acknowledged
+        {
+            return Err(BindError::WeakKey { address: *address });
+        }
         let guarded =
             options.session_key.is_some() || options.open_access == OpenAccess::Acknowledged;
         let listener = Listener::bind(endpoint, guarded)?;

@@ -5,14 +5,17 @@
 //! that carries a [`Takeover`] goes on as something else than HTTP in the same task, so that it
 //! counts among the connections and ends with the server.
 
+pub use crate::limiter::{Limiter, Rate};
 pub use crate::server::{
     BindError, HEADER_BYTES_MAX, ServerLimits, URI_BYTES_MAX,
-    accept::{Admission, Peer, Respond, accept_until},
+    accept::{Peer, Respond, accept_until},
     answer::harden,
     body::{BodyError, TimedBody, linger, read_body},
-    gate::{host_is_loopback, names_loopback},
+    census::{Admission, Recognised},
+    gate::{host_is_loopback, names_loopback, origin_is_own_loopback},
     lent::{Lender, LentBody},
     listener::Listener,
     programs::relay::{PlainVoice, Voice, carry_program},
     takeover::{RawConnection, Secure, Stream, Takeover, TakeoverEnd},
 };
+pub use crate::wrong_keys::WrongKeys;

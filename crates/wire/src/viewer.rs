@@ -1,8 +1,9 @@
 //! The file viewer: a second, tiny server on loopback that shows one image or PDF as a page.
 //!
-//! It is for a browser on the same machine, needs no key by contract, and therefore shows only
-//! what its bytes prove to be an image or a PDF: a name alone would let a link called `x.png`
-//! show any file that the executor may read.
+//! It is for a browser on the same machine and needs no key by contract. Other users of the machine
+//! reach loopback too, so its address ends with a random part, and only below that are files shown.
+//! It shows only what its bytes prove to be an image or a PDF: a name alone would let a link called
+//! `x.png` show any file that the executor may read.
 
 mod file;
 mod page;
@@ -18,6 +19,7 @@ use std::{
 use axum::{body::Body, extract::Query, response::Response};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
+use subtle::ConstantTimeEq as _;
 
 use crate::{
     Endpoint,
@@ -38,6 +40,29 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; img-src data:; object
 #[derive(Debug)]
 pub struct Viewer {
     listener: Listener,
+    secret: Secret,
+}
+
+/// The part of the address that cannot be guessed.
+#[derive(Clone)]
+struct Secret(String);
+
+impl Secret {
+    fn random() -> Self {
+        Self(format!("{:032x}", rand::random::<u128>()))
+    }
+
+    /// What is behind it in a path that begins with it.
+    fn leads_to<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let (given, rest) = path.strip_prefix('/')?.split_at_checked(self.0.len())?;
+        bool::from(given.as_bytes().ct_eq(self.0.as_bytes())).then_some(rest)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Secret(..)")
+    }
 }
 
 impl Viewer {
@@ -53,17 +78,22 @@ impl Viewer {
             let port = ports.next().unwrap_or(last);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             match Listener::bind(&Endpoint::Tcp(address), false) {
-                Ok(listener) => return Ok(Self { listener }),
+                Ok(listener) => {
+                    let secret = Secret::random();
+                    return Ok(Self { listener, secret });
+                }
                 Err(error) if ports.is_empty() => return Err(error),
                 Err(_) => {}
             }
         }
     }
 
-    /// Where it answers, as clients expect it in `/tmp/oh-server-url`.
+    /// Where it answers, as clients expect it in `/tmp/oh-server-url`: they append `/view?path=…`.
+    /// It is the right to read, so only the user whose files are shown may see it.
     pub fn url(&self) -> String {
+        let Secret(secret) = &self.secret;
         match self.listener.endpoint() {
-            Endpoint::Tcp(address) => format!("http://localhost:{}", address.port()),
+            Endpoint::Tcp(address) => format!("http://localhost:{}/{secret}", address.port()),
             other @ Endpoint::Unix(_) => other.to_string(),
         }
     }
@@ -75,17 +105,18 @@ impl Viewer {
             peer_connections: CONNECTIONS_MAX,
             ..ServerLimits::default()
         };
-        accept_until(&self.listener, Arc::new(Pages), &limits, shutdown).await;
+        let pages = Arc::new(Pages(self.secret));
+        accept_until(&self.listener, pages, &limits, shutdown).await;
     }
 }
 
 /// Answers with pages. Only this machine can connect, because the listener is on loopback.
-struct Pages;
+struct Pages(Secret);
 
 impl Respond for Pages {
     async fn respond(&self, request: Request<Incoming>, admission: Admission) -> Response {
         let mut response = match admission {
-            Admission::Full => answer(&request).await,
+            Admission::Full => answer(&request, &self.0).await,
             Admission::LivenessOnly => html(
                 StatusCode::SERVICE_UNAVAILABLE,
                 page::error("Error: Too many connections", ""),
@@ -110,7 +141,7 @@ struct ViewQuery {
     path: PathBuf,
 }
 
-async fn answer(request: &Request<Incoming>) -> Response {
+async fn answer(request: &Request<Incoming>, secret: &Secret) -> Response {
     // A name that someone else's resolver made point here does not make a page ours.
     if !host_is_loopback(request.uri(), request.headers()) {
         let denied = page::error("Access Denied", "This viewer is only for this machine.");
@@ -122,12 +153,14 @@ async fn answer(request: &Request<Incoming>) -> Response {
             r#"{"detail":"Method Not Allowed"}"#,
         );
     }
-    match request.uri().path() {
-        "/" => json(
+    let path = request.uri().path();
+    let shown = secret.leads_to(path);
+    match shown.unwrap_or(path) {
+        "" | "/" => json(
             StatusCode::OK,
             r#"{"status":"File viewer server is running"}"#,
         ),
-        "/view" => match Query::<ViewQuery>::try_from_uri(request.uri()) {
+        "/view" if shown.is_some() => match Query::<ViewQuery>::try_from_uri(request.uri()) {
             Ok(Query(ViewQuery { path })) => view(path).await,
             Err(_) => html(
                 StatusCode::BAD_REQUEST,

@@ -172,11 +172,40 @@ fn without_a_key_only_this_machine_is_listened_to_and_that_is_said() {
 fn with_a_key_every_interface_is_listened_to() {
     let place = Place::new();
     let (server, address, _) = start_tcp(&place, |command| {
-        command.env("SESSION_API_KEY", "swordfish");
+        command.env("SESSION_API_KEY", "0123456789abcdef0123456789abcdef");
     });
     assert!(address.ip().is_unspecified(), "{address}");
     let said = server.end();
     assert!(!said.contains("SESSION_API_KEY"), "{said}");
+}
+
+/// HS-2, HS-10: a key that can be guessed opens nothing to the network.
+#[test]
+fn with_a_short_key_only_this_machine_is_listened_to_unless_that_is_asked_for() {
+    let place = Place::new();
+    let (server, address, _) = start_tcp(&place, |command| {
+        command.env("SESSION_API_KEY", "swordfish");
+    });
+    assert!(address.ip().is_loopback(), "{address}");
+    let said = server.end();
+    let note = "SESSION_API_KEY has fewer than 32 bytes, so only this machine is listened to\n";
+    assert!(said.contains(note), "{said}");
+    for (key, error) in [
+        (
+            "s",
+            "refusing to listen on `0.0.0.0:0` with a session key of fewer than 32 bytes\n",
+        ),
+        (
+            "0123456789abcdef0123456789abcde",
+            "of fewer than 32 bytes\n",
+        ),
+        (" ", "the session key is empty"),
+    ] {
+        let mut command = place.zareba(&["executor", "0", "--host", "0.0.0.0"]);
+        let refused = Told::from(command.env("SESSION_API_KEY", key).output().unwrap());
+        assert_ne!(refused.code, Some(0), "{key:?}");
+        assert!(refused.stderr.contains(error), "{}", refused.stderr);
+    }
 }
 
 #[test]

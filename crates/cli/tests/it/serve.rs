@@ -77,6 +77,41 @@ fn the_administrators_key_is_for_its_owner_only() -> Result<()> {
     Ok(())
 }
 
+/// HS-2: a key that was cut off or that others can read is not used as it is.
+#[test]
+fn a_file_of_the_administrators_key_that_was_spoilt_is_refused_with_the_remedy() -> Result<()> {
+    let place = Place::new();
+    assert_eq!(Serving::start(&place, &[])?.stop()?, Some(0));
+    let file = place.path("state").join("admin.key");
+    let key = fs::read_to_string(&file)?;
+    for (content, mode, expected, hint) in [
+        ("", 0o600, "holds no whole key", "zareba key rm KEY"),
+        (&key[..31], 0o600, "holds no whole key", "zareba key rm KEY"),
+        (&key, 0o604, "can be used by other users", "chmod 600"),
+        (&key, 0o660, "can be used by other users", "chmod 600"),
+    ] {
+        fs::write(&file, content)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode))?;
+        let told = place.output(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(told.code, Some(122), "{}", told.stderr);
+        assert!(told.stderr.contains(expected), "{}", told.stderr);
+        assert!(told.stderr.contains(hint), "{}", told.stderr);
+    }
+    fs::write(&file, &key)?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+    let server = Serving::start(&place, &[])?;
+    fs::write(&file, &key[..31])?;
+    let told = place.output(&["key", "ls"]);
+    assert_eq!(told.code, Some(125), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("holds no whole key"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(server.stop()?, Some(0));
+    Ok(())
+}
+
 #[test]
 fn a_second_server_is_refused_and_says_why() -> Result<()> {
     let place = Place::new();

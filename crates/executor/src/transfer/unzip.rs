@@ -1,7 +1,8 @@
 //! Reads an uploaded zip archive, entry by entry.
 //!
-//! Only the central directory is believed, and it is read as it goes: memory does not depend on
-//! the number of entries. The library calls that reader unstable, which is why the workspace pins
+//! The central directory decides, and it is read as it goes: memory does not depend on the number
+//! of entries. An entry whose own header gives it another name is refused, since a reader that goes
+//! by those headers would unpack, or check, something else. The library calls that reader unstable, which is why the workspace pins
 //! its exact version.
 
 use std::{
@@ -32,6 +33,9 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// The record that ends an archive: its signature and its length without the comment.
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 const END_BYTES: usize = 22;
+/// What stands in front of the name in an entry's own header; its last four bytes are the lengths
+/// of the name and of the extra fields.
+const LOCAL_HEADER_BYTES: usize = 30;
 /// The longest comment behind that record.
 const COMMENT_BYTES_MAX: usize = 65_535;
 
@@ -132,6 +136,14 @@ fn unpack(
 ) -> Result<(), TransferError> {
     let name = entry.name_raw().to_vec();
     let path = EntryPath::parse(&name)?;
+    let own_name = local_name(reader, entry.header_start(), name.len());
+    if own_name
+        .map_err(|error| corrupt(&name, &error.into()))?
+        .as_ref()
+        != Some(&name)
+    {
+        return Err(bad_entry(&name, "has another name in its own header"));
+    }
     match kind {
         Kind::Directory(mode) => staging.add_directory(&path, mode),
         Kind::File(mode) => {
@@ -148,6 +160,24 @@ fn unpack(
             staging.add_link(path, &target)
         }
     }
+}
+
+/// The name in the header in front of an entry's content, when it is as long as it should be.
+fn local_name(
+    reader: &mut BufReader<&File>,
+    start: u64,
+    length: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    reader.seek(SeekFrom::Start(start))?;
+    let mut header = [0; LOCAL_HEADER_BYTES];
+    reader.read_exact(&mut header)?;
+    let [.., low, high, _, _] = header;
+    if usize::from(u16::from_le_bytes([low, high])) != length {
+        return Ok(None);
+    }
+    let mut name = vec![0; length];
+    reader.read_exact(&mut name)?;
+    Ok(Some(name))
 }
 
 fn content_of<'a, 'f>(

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::FutureExt as _;
 use http::{
     HeaderMap, HeaderValue, Request, StatusCode,
-    header::{AUTHORIZATION, CONTENT_SECURITY_POLICY, ORIGIN, REFERRER_POLICY, WWW_AUTHENTICATE},
+    header::{AUTHORIZATION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, WWW_AUTHENTICATE},
 };
 use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
@@ -16,8 +16,8 @@ use zareba_wire::{
     Endpoint,
     server::ServerLimits,
     serving::{
-        Admission, BindError, Listener, Respond, Secure, URI_BYTES_MAX, accept_until, harden,
-        host_is_loopback, names_loopback,
+        Admission, BindError, Listener, Recognised, Respond, Secure, URI_BYTES_MAX, accept_until,
+        harden, host_is_loopback, origin_is_own_loopback,
     },
 };
 
@@ -181,6 +181,12 @@ impl Gate {
             let detail = "too many connections, try again later";
             return answer::detail(StatusCode::SERVICE_UNAVAILABLE, detail);
         }
+        let mut response = self.call(request).await;
+        response.extensions_mut().insert(Recognised);
+        response
+    }
+
+    async fn call(&self, request: AxumRequest) -> Response {
         let path = request.uri().path().to_owned();
         // One request's panic is its own affair: it is answered, and everything else goes on.
         let handled = AssertUnwindSafe(self.camel.answer(&path, request)).catch_unwind();
@@ -246,22 +252,17 @@ fn unauthenticated() -> Response {
 }
 
 fn require_own_origin(headers: &HeaderMap) -> Result<(), Response> {
-    let is_own = |origin: &HeaderValue| {
-        let origin = origin.to_str().unwrap_or("");
-        let authority = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        authority.is_some_and(names_loopback)
-    };
-    if headers.get_all(ORIGIN).iter().all(is_own) {
+    if origin_is_own_loopback(headers) {
         return Ok(());
     }
-    let detail = "requests from pages of other hosts are refused";
+    let detail = "requests from pages of other origins are refused";
     Err(answer::detail(StatusCode::FORBIDDEN, detail))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::{HOST, ORIGIN};
+
     use super::*;
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -319,12 +320,15 @@ mod tests {
             *request.headers_mut() = headers(&[authorization]);
             let origin_value = HeaderValue::from_static(origin);
             request.headers_mut().insert(ORIGIN, origin_value);
+            let host = HeaderValue::from_static("localhost:8000");
+            request.headers_mut().insert(HOST, host);
             visitors.examine(&request).err().map(|it| it.status())
         };
         let known = || password(&format!("a:{TOKEN}"));
         let forbidden = Some(StatusCode::FORBIDDEN);
         assert_eq!(status(known(), "https://evil.example"), forbidden);
         assert_eq!(status(known(), "null"), forbidden);
+        assert_eq!(status(known(), "http://localhost:8001"), forbidden);
         assert_eq!(status(known(), "http://localhost:8000"), None);
         assert_eq!(
             status(format!("Bearer {TOKEN}"), "https://app.example"),

@@ -434,10 +434,12 @@ async fn strangers_and_pages_from_elsewhere_are_refused_hs_5_hs_6() {
         (header::HOST, "localhost:1", 200),
         (header::ORIGIN, "https://evil.example", 403),
         (header::ORIGIN, "null", 403),
-        (header::ORIGIN, "http://127.0.0.1:3000", 200),
+        // Another server of this machine.
+        (header::ORIGIN, "http://127.0.0.1:3000", 403),
     ] {
         assert_eq!(status(&server, name, value).await, expected, "{value}");
     }
+    assert_eq!(status(&server, header::ORIGIN, &server.url).await, 200);
     server.stop().await;
 
     let access = Access::Token(TOKEN.to_owned());

@@ -18,8 +18,8 @@ use tower::ServiceExt as _;
 use zareba_wire::{
     Endpoint,
     serving::{
-        Admission, BindError, Listener, Respond, ServerLimits, TimedBody, accept_until, harden,
-        host_is_loopback,
+        Admission, BindError, Listener, Recognised, Respond, ServerLimits, TimedBody, accept_until,
+        harden, host_is_loopback,
     },
 };
 
@@ -217,7 +217,11 @@ impl Respond for Door {
                         *answer.status_mut() = StatusCode::NO_CONTENT;
                         answer
                     }
-                    Ok(answer) => answer.map(Body::new),
+                    Ok(answer) => {
+                        let mut answer = answer.map(Body::new);
+                        answer.extensions_mut().insert(Recognised);
+                        answer
+                    }
                     Err(never) => match never {},
                 }
             }

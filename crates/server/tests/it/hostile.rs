@@ -8,6 +8,8 @@ use tokio::{
     net::TcpStream,
 };
 
+use zareba_wire::server::LIVENESS_RESERVE;
+
 use crate::{
     fixture::Site,
     http::{Request, Response, send_raw},
@@ -33,6 +35,12 @@ async fn bodies_that_make_no_sense_are_refused() {
         (r#"{"imgae": "x"}"#, "invalid_request"),
         (r#"{"no_change_timeout": 0}"#, "invalid_request"),
         (r#"{"limits": {"idle_timout": 5}}"#, "invalid_request"),
+        // What is an object is not an array, and has each name once.
+        (r#"["a", null]"#, "invalid_request"),
+        ("[]", "invalid_request"),
+        (r#"{"limits": [5]}"#, "invalid_request"),
+        (r#"{"id": "a", "id": "a"}"#, "invalid_request"),
+        (r#"{"labels": {"x": "1", "x": "2"}}"#, "invalid_request"),
         (r#"{"timeout": "5"}"#, "invalid_request"),
         (deep.as_str(), "limit_exceeded"),
     ] {
@@ -66,6 +74,42 @@ async fn bodies_that_make_no_sense_are_refused() {
         site.get("/v1/sessions").await.expect(200)["sessions"],
         json!([])
     );
+    site.stop().await;
+}
+
+/// Another reader might take the first of the two.
+#[tokio::test]
+async fn an_action_with_a_name_that_comes_twice_is_refused() {
+    let site = Site::start().await;
+    let session = site.session().await;
+    let path = format!("/v1/sessions/{session}/actions");
+    for (body, name) in [
+        (
+            r#"{"action": "run", "action": "read", "args": {"command": "touch a"}}"#,
+            "action",
+        ),
+        (
+            r#"{"action": "run", "args": {"command": "touch a", "command": "touch b"}}"#,
+            "command",
+        ),
+        (
+            r#"{"action": "run", "args": {"command": "touch a"}, "args": {}}"#,
+            "args",
+        ),
+    ] {
+        let answer = site
+            .send(Request {
+                body: Some(body.as_bytes().to_vec()),
+                ..Request::post(&path, &json!({})).key(&site.admin)
+            })
+            .await;
+        assert_eq!(answer.error(400), "invalid_request", "{body}");
+        let expected = format!("`{name}` comes twice");
+        assert!(answer.text().contains(&expected), "{}", answer.text());
+    }
+    let events = format!("/v1/sessions/{session}/events");
+    let events = site.get(events).await.expect(200);
+    assert!(!events.to_string().contains("touch"), "{events}");
     site.stop().await;
 }
 
@@ -208,6 +252,63 @@ async fn requests_with_two_lengths_are_refused_and_smuggle_nothing() {
     site.stop().await;
 }
 
+/// HS-13: behind a head whose lines others may count differently, nothing is read.
+#[tokio::test]
+async fn a_bare_line_feed_in_a_head_smuggles_nothing() {
+    let site = Site::start().await;
+    let host = site.address;
+    let second = format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    for head in [
+        format!("GET /v1/health HTTP/1.1\nHost: {host}\n\n"),
+        format!("GET /v1/health HTTP/1.1\r\nHost: {host}\nX: y\r\n\r\n"),
+        "GET /v1/health HTTP/1.1\n\n".to_owned(),
+    ] {
+        let answer = send_raw(site.address, format!("{head}{second}").as_bytes()).await;
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.starts_with("HTTP/1.1 400"), "{head:?}: {text}");
+        assert_eq!(text.matches("HTTP/1.1").count(), 1, "{head:?}: {text}");
+        assert!(text.contains("connection: close"), "{text}");
+    }
+    site.stop().await;
+}
+
+/// HS-12: the head says it already.
+#[tokio::test]
+async fn an_announced_length_over_the_limit_is_refused_before_the_body_comes() {
+    let site = Site::start().await;
+    let session = site.session().await;
+    for path in [
+        "/v1/sessions".to_owned(),
+        format!("/v1/sessions/{session}/actions"),
+    ] {
+        for expect in ["", "Expect: 100-continue\r\n"] {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{expect}\
+                 Content-Type: application/json\r\nContent-Length: 10000000000\r\n\r\n",
+                site.address, site.admin
+            );
+            let mut stream = TcpStream::connect(site.address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            assert_eq!(Response::parse(&answer).error(413), "body_too_large");
+        }
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_get_with_a_body_is_answered() {
+    let site = Site::start().await;
+    for bytes in [1, 16 * 1024 * 1024] {
+        let document = Request::get("/v1/openapi.json")
+            .key(&site.admin)
+            .body(vec![b'x'; bytes]);
+        site.send(document).await.expect(200);
+    }
+    site.stop().await;
+}
+
 /// HS-13: what could have become something else than HTTP is not read along, and ends.
 #[tokio::test]
 async fn a_connection_ends_with_an_upgrade_that_was_not_made() {
@@ -259,12 +360,16 @@ async fn slow_senders_are_closed() {
 async fn under_overload_the_vital_routes_answer() {
     let site = Site::start_with(|settings| {
         settings.limits.connections = 2;
+        settings.limits.header_timeout = Duration::from_secs(60);
     })
     .await;
     let session = site.session().await;
     let mut held = Vec::new();
     for _ in 0..2 {
-        held.push(TcpStream::connect(site.address).await.unwrap());
+        // Of clients that have shown their key.
+        let known = Request::get("/v1/status").key(&site.admin);
+        let known = known.header("Connection", "keep-alive");
+        held.push(known.open(site.address).await);
     }
     let started = Instant::now();
     let refused = site.get("/v1/status").await;
@@ -278,6 +383,37 @@ async fn under_overload_the_vital_routes_answer() {
     let ended = site.delete(format!("/v1/sessions/{session}")).await;
     assert_eq!(ended.status, 204);
     drop(held);
+    site.stop().await;
+}
+
+/// HS-14: connections of strangers, who need no key for them, keep nothing from anybody.
+#[tokio::test]
+async fn idle_connections_without_a_key_take_no_place_from_clients() {
+    let site = Site::start_with(|settings| {
+        settings.limits.connections = 64;
+    })
+    .await;
+    let session = site.session().await;
+    let path = format!("/v1/sessions/{session}/events/stream");
+    let (head, stream) = Request::get(&path)
+        .key(&site.admin)
+        .open(site.address)
+        .await;
+    assert_eq!(head.status, 200);
+    let mut idle = Vec::new();
+    for _ in 0..64 + 2 * LIVENESS_RESERVE {
+        idle.push(TcpStream::connect(site.address).await.unwrap());
+    }
+    site.send(Request::get("/v1/health")).await.expect(200);
+    site.get("/v1/status").await.expect(200);
+    let metrics = site.get("/metrics").await.text();
+    assert!(
+        metrics.contains("zareba_streams{kind=\"sse\"} 1"),
+        "{metrics}"
+    );
+    let ended = site.delete(format!("/v1/sessions/{session}")).await;
+    assert_eq!(ended.status, 204);
+    drop((idle, stream));
     site.stop().await;
 }
 

@@ -124,7 +124,7 @@ impl Valve {
 async fn large_actions_count_until_they_are_done() {
     let site = Site::start_with(|settings| {
         settings.limits.action_bytes = 100 * 1024;
-        settings.limits.large_bodies_bytes = 150 * 1024;
+        settings.limits.large_bodies_bytes = 800 * 1024;
     })
     .await;
     let session = site.post("/v1/sessions", json!({})).await.expect(201);

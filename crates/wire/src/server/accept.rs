@@ -7,7 +7,6 @@
 //! taken over for something else than HTTP stays in its task, and ends when draining begins.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
     fs::File,
     future::Future,
@@ -15,7 +14,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -36,8 +35,9 @@ use tokio::{
 
 use super::{
     answer::harden,
+    census::{Admission, Census, Place, Recognised, Standing, locked},
     framing::{Findings, Watched},
-    limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, LIVENESS_RESERVE, ServerLimits},
+    limits::{CONNECTION_BUFFER_BYTES, HEADER_BYTES_MAX, ServerLimits},
     listener::{Accepted, Listener},
     stall::StallGuard,
     takeover::{RawConnection, Secure, Secured, Takeover, TakeoverEnd, Transport, keep_alive},
@@ -55,15 +55,6 @@ pub trait Respond: Send + Sync + 'static {
         request: Request<Incoming>,
         admission: Admission,
     ) -> impl Future<Output = Response<Body>> + Send;
-}
-
-/// How welcome a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// Everything may be asked for.
-    Full,
-    /// There are too many others: only the public routes answer.
-    LivenessOnly,
 }
 
 /// Where a request came from, in its extensions. Unix sockets have one owner and count as one
@@ -93,7 +84,7 @@ pub async fn accept_until<R: Respond>(
         match accepted {
             Ok(accepted) => {
                 let peer = accepted.peer();
-                // Without a place the connection is dropped here, which closes it.
+                // Idle strangers give way (`census`). Without a place the connection is dropped here, which closes it.
                 if let Some(place) = Place::take(&census, peer, limits) {
                     let talk = Talk {
                         place,
@@ -101,13 +92,20 @@ pub async fn accept_until<R: Respond>(
                         draining: draining.clone(),
                         secure: listener.secure(),
                     };
-                    connections.spawn(Eager::new(talk.with(accepted, Arc::clone(&responder))));
+                    let number = talk.place.number();
+                    let talk = Eager::new(talk.with(accepted, Arc::clone(&responder)));
+                    let task = connections.spawn(talk);
+                    locked(&census).set_task(number, task);
                 }
             }
             Err(error) if is_about_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections, backing off");
-                reserve.shed_one(listener).await;
+                // A stranger that says nothing gives its descriptor up before a new client does.
+                let evicted = locked(&census).evict_any();
+                if !evicted {
+                    reserve.shed_one(listener).await;
+                }
                 tokio::time::sleep(ACCEPT_BACK_OFF).await;
             }
         }
@@ -142,66 +140,6 @@ impl Accepted {
             Self::Unix(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         }
     }
-}
-
-/// How many connections there are, in all and by peer.
-#[derive(Default)]
-struct Census {
-    full: usize,
-    liveness_only: usize,
-    peers: HashMap<IpAddr, usize>,
-}
-
-/// A connection's place in the census, given back on drop.
-struct Place {
-    census: Arc<Mutex<Census>>,
-    peer: IpAddr,
-    admission: Admission,
-}
-
-impl Place {
-    fn take(census: &Arc<Mutex<Census>>, peer: IpAddr, limits: &ServerLimits) -> Option<Self> {
-        let mut counted = locked(census);
-        let of_peer = counted.peers.get(&peer).copied().unwrap_or(0);
-        let admission = if counted.full < limits.connections && of_peer < limits.peer_connections {
-            counted.full += 1;
-            *counted.peers.entry(peer).or_insert(0) += 1;
-            Admission::Full
-        } else if counted.liveness_only < LIVENESS_RESERVE {
-            counted.liveness_only += 1;
-            Admission::LivenessOnly
-        } else {
-            return None;
-        };
-        Some(Self {
-            census: Arc::clone(census),
-            peer,
-            admission,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counted = locked(&self.census);
-        match self.admission {
-            Admission::LivenessOnly => counted.liveness_only -= 1,
-            Admission::Full => {
-                counted.full -= 1;
-                if let Some(of_peer) = counted.peers.get_mut(&self.peer) {
-                    *of_peer -= 1;
-                    if *of_peer == 0 {
-                        counted.peers.remove(&self.peer);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The counts are right even if a holder panicked: each change is a single step.
-fn locked(census: &Mutex<Census>) -> MutexGuard<'_, Census> {
-    census.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What one connection task holds.
@@ -260,6 +198,7 @@ impl Talk {
             responder,
             admission: place.admission,
             peer: Peer(place.peer),
+            standing: Arc::clone(&place.standing),
             requests: AtomicU64::new(0),
             findings,
             successor,
@@ -312,6 +251,7 @@ struct Counter<R> {
     responder: Arc<R>,
     admission: Admission,
     peer: Peer,
+    standing: Arc<Standing>,
     /// How many there were.
     requests: AtomicU64,
     findings: Arc<Findings>,
@@ -324,11 +264,20 @@ impl<R: Respond> Counter<R> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         if self.findings.is_ambiguous(number) {
             tracing::info!(peer = %self.peer.0, "refused a request whose end is not clear");
-            return ambiguous();
+            return bare(StatusCode::BAD_REQUEST);
+        }
+        if !self.standing.begin_request() {
+            return bare(StatusCode::SERVICE_UNAVAILABLE);
         }
         let upgrade = hyper::upgrade::on(&mut request);
         request.extensions_mut().insert(self.peer);
         let mut response = self.responder.respond(request, self.admission).await;
+        let is_recognised = response.extensions_mut().remove::<Recognised>().is_some();
+        self.standing.end_request(is_recognised);
+        // The rest of its body is not read as a request.
+        if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            close_after(&mut response);
+        }
         // What comes behind a request that could have changed the protocol was not read along.
         if self.findings.is_last(number) && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             close_after(&mut response);
@@ -341,11 +290,12 @@ impl<R: Respond> Counter<R> {
     }
 }
 
-/// The answer to a request with more than one length, or with one that is none (HS-13). It is as
-/// bare as what the library says of requests that it cannot read.
-fn ambiguous() -> Response<Body> {
+/// The answer to a request that no responder sees: one with more than one length, or with one that
+/// is none (HS-13), or one on a connection that gives way to others. It is as bare as what the
+/// library says of requests that it cannot read.
+fn bare(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    *response.status_mut() = status;
     harden(&mut response);
     let nothing = HeaderValue::from(0);
     response.headers_mut().insert(CONTENT_LENGTH, nothing);

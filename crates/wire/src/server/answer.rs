@@ -1,5 +1,7 @@
 //! Answers: JSON bodies, the contract's error bodies, and the headers that every answer has.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -49,6 +51,8 @@ pub fn harden(response: &mut Response) {
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) document: Value,
+    /// In how many seconds it may be served, unless its status says it.
+    pub(super) retry_after: Option<u64>,
 }
 
 impl Refusal {
@@ -56,6 +60,7 @@ impl Refusal {
         Self {
             status,
             document: json!({ "detail": detail.into() }),
+            retry_after: None,
         }
     }
 
@@ -75,6 +80,7 @@ impl Refusal {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             document,
+            retry_after: None,
         }
     }
 
@@ -84,15 +90,25 @@ impl Refusal {
             "too many connections, try again later",
         )
     }
+
+    pub(super) fn too_many_wrong_keys(wait: Duration) -> Self {
+        Self {
+            retry_after: Some(wait.as_secs() + 1),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many requests without a valid key, try again later",
+            )
+        }
+    }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = with_status(self.status, self.document.to_string().into_bytes());
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response
-                .headers_mut()
-                .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        let soon = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        if let Some(seconds) = self.retry_after.or(soon) {
+            let seconds = HeaderValue::from(seconds);
+            response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         response
     }

@@ -12,10 +12,7 @@ use axum::{body::Body, extract::Request};
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use futures_util::StreamExt as _;
-use http::{
-    HeaderMap, StatusCode,
-    header::{CONTENT_TYPE, EXPECT},
-};
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
@@ -62,15 +59,12 @@ pub async fn read_body(
     limit: usize,
     stall: Duration,
 ) -> Result<Bytes, BodyError> {
-    let waits_for_us = request.headers().contains_key(EXPECT);
     let body = request.into_body();
     let announced = body.size_hint().lower();
     let mut pieces = TimedBody::new(body, stall);
     if announced > limit as u64 {
-        // Reading would invite a client that asked first to send it all.
-        if !waits_for_us {
-            linger(pieces).await;
-        }
+        // Nothing is read before the refusal, which would also invite a client that asked first to
+        // send it all. What was sent by then is read away when the connection closes (`framing`).
         return Err(BodyError::TooLarge { limit });
     }
     let Some(first) = pieces.next().await.transpose().map_err(BodyError::Broken)? else {

@@ -160,5 +160,6 @@ fn refusal(error: FileError) -> Refusal {
     Refusal {
         status: error.reason.status(),
         document,
+        retry_after: None,
     }
 }

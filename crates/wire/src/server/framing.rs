@@ -7,17 +7,26 @@
 //! the one that is ambiguous. What this cannot follow, the library refuses by itself.
 
 use std::{
+    future::Future as _,
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::Sleep,
+};
 
+use super::limits::{LINGER_BYTES_MAX, LINGER_TIME};
+
+/// What is read away at a time.
+const FAREWELL_BUFFER_BYTES: usize = 16 * 1024;
 /// What is kept of a line. Lengths and codings are shorter; one that is not is refused.
 const LINE_BYTES_KEPT: usize = 256;
 
@@ -53,13 +62,26 @@ impl Findings {
 pub(super) struct Watched<I> {
     io: I,
     reader: Reader,
+    farewell: Option<Farewell>,
+}
+
+/// Our end has said all it will; the client may still be sending.
+struct Farewell {
+    timer: Pin<Box<Sleep>>,
+    read: u64,
 }
 
 impl<I> Watched<I> {
     pub(super) fn new(io: I) -> (Self, Arc<Findings>) {
         let findings = Arc::new(Findings::new());
         let reader = Reader::new(Arc::clone(&findings));
-        (Self { io, reader }, findings)
+        let farewell = None;
+        let watched = Self {
+            io,
+            reader,
+            farewell,
+        };
+        (watched, findings)
     }
 
     /// The connection, unwatched.
@@ -83,7 +105,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -108,8 +130,38 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
+    /// Closing a socket with unread bytes in it resets the connection, and a client that is still
+    /// sending a body that nobody wanted would see that instead of the answer. So our direction is
+    /// closed first, and the rest of such a body read away.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        let this = &mut *self;
+        if this.farewell.is_none() {
+            ready!(Pin::new(&mut this.io).poll_shutdown(cx))?;
+            if !this.reader.is_within_request() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let farewell = this.farewell.get_or_insert_with(|| Farewell {
+            timer: Box::pin(tokio::time::sleep(LINGER_TIME)),
+            read: 0,
+        });
+        ready!(farewell.poll(&mut this.io, cx));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Farewell {
+    /// Ready when the client has closed its end too, or has sent or taken too much.
+    fn poll(&mut self, io: &mut (impl AsyncRead + Unpin), cx: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [MaybeUninit::uninit(); FAREWELL_BUFFER_BYTES];
+        while self.read < LINGER_BYTES_MAX && self.timer.as_mut().poll(cx).is_pending() {
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            match ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => self.read += buffer.filled().len() as u64,
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(())
     }
 }
 
@@ -144,6 +196,8 @@ struct Reader {
     line: Vec<u8>,
     /// How long that line is.
     line_bytes: usize,
+    /// Whether its last byte so far is a carriage return.
+    ends_with_return: bool,
     head: Head,
     findings: Arc<Findings>,
 }
@@ -167,9 +221,15 @@ impl Reader {
             request: 0,
             line: Vec::new(),
             line_bytes: 0,
+            ends_with_return: false,
             head: Head::default(),
             findings,
         }
+    }
+
+    /// Whether more of a request is to come that has begun, or may be.
+    fn is_within_request(&self) -> bool {
+        self.place != Place::Head
     }
 
     fn read(&mut self, mut bytes: &[u8]) {
@@ -201,17 +261,41 @@ impl Reader {
         self.line
             .extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
         self.line_bytes += part.len();
+        if let Some(last) = part.last() {
+            self.ends_with_return = *last == b'\r';
+        }
         let Some(end) = end else {
             return bytes.len();
         };
         let line = std::mem::take(&mut self.line);
         let is_whole = self.line_bytes == line.len();
         self.line_bytes = 0;
-        self.place = self.end_line(line.strip_suffix(b"\r").unwrap_or(&line), is_whole);
+        let is_terminated = std::mem::take(&mut self.ends_with_return);
+        self.place = match is_terminated {
+            true => self.end_line(line.strip_suffix(b"\r").unwrap_or(&line), is_whole),
+            false => self.end_line_early(&line, is_whole),
+        };
         // The memory is for the next line.
         self.line = line;
         self.line.clear();
         end + 1
+    }
+
+    /// A line feed alone ends a line for some and not for others (HS-13). In a head that makes the
+    /// whole request unclear. What belongs to a body is refused by the library, and nothing behind
+    /// it is read.
+    fn end_line_early(&mut self, line: &[u8], is_whole: bool) -> Place {
+        match self.place {
+            Place::Head => {
+                self.head.is_unclear = true;
+                let is_end = line.is_empty() && is_whole;
+                match is_end {
+                    true => self.end_head(),
+                    false => self.end_line(line, is_whole),
+                }
+            }
+            _ => self.lose_track(),
+        }
     }
 
     /// What comes behind a line.

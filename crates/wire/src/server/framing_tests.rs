@@ -29,10 +29,10 @@ const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 #[test]
 fn clear_requests_are_counted() {
     let counted =
-        "POST / HTTP/1.1\r\nContent-Length: 31\r\n\r\nTransfer-Encoding: a\r\n\r\nGET / \r\n";
+        "POST / HTTP/1.1\r\nContent-Length: 32\r\n\r\nTransfer-Encoding: a\r\n\r\nGET / \r\n";
     let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
                    1f;x=y\r\nContent-Length: 3\r\nGET / HTTP\r\n\r\n0\r\nTrailer: x\r\n\r\n";
-    for one in [PLAIN, counted, chunked, "\r\n\r\nGET / HTTP/1.1\n\n"] {
+    for one in [PLAIN, counted, chunked, "\r\n\r\nGET / HTTP/1.1\r\n\r\n"] {
         assert_eq!(read(one), (None, None, 1), "{one:?}");
         assert_eq!(
             read(&format!("{one}{PLAIN}{one}")),
@@ -69,6 +69,32 @@ fn requests_with_two_lengths_are_refused() {
         read(&format!("POST / HTTP/1.1\r\n{long}\r\n\r\n")).0,
         Some(0)
     );
+}
+
+/// HS-13: a proxy in front may see one long line where we would see two, or the other way round.
+#[test]
+fn a_head_with_a_bare_line_feed_is_refused() {
+    let long = format!("X: {}\n", "y".repeat(1000));
+    for head in [
+        "GET / HTTP/1.1\n\n",
+        "GET / HTTP/1.1\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\n",
+        "GET / HTTP/1.1\r\nX: \r\r\nHost: a\nX: \r\n\r\n",
+        "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &format!("GET / HTTP/1.1\r\n{long}\r\n"),
+    ] {
+        assert_eq!(read(&format!("{head}{PLAIN}")).0, Some(0), "{head:?}");
+        assert_eq!(read(&format!("{PLAIN}{head}")).0, Some(1), "{head:?}");
+    }
+    let chunks = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for body in ["1\nx\r\n0\r\n\r\n", "0\r\nX: y\n\r\n", "0\r\n\n"] {
+        assert_eq!(
+            read(&format!("{chunks}{body}{PLAIN}")),
+            (None, Some(0), 0),
+            "{body:?}"
+        );
+    }
 }
 
 #[test]

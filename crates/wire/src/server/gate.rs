@@ -1,6 +1,10 @@
 //! What a request must pass before a handler sees it, and the net under every handler.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -9,7 +13,7 @@ use axum::{
 };
 use futures_util::FutureExt as _;
 use http::{
-    HeaderMap, HeaderValue, Request, StatusCode, Uri,
+    HeaderMap, Request, StatusCode, Uri,
     header::{HOST, ORIGIN},
 };
 use hyper::body::Incoming;
@@ -17,8 +21,9 @@ use tower::Service as _;
 
 use super::{
     OpenAccess, ServerOptions,
-    accept::{Admission, Respond},
+    accept::{Peer, Respond},
     answer::{Refusal, harden},
+    census::{Admission, Recognised},
     handlers::Surface,
     limits::URI_BYTES_MAX,
     routes::{Access, RouteTable},
@@ -27,6 +32,7 @@ use super::{
 use crate::{
     ActionService, Endpoint,
     key::{KEY_HEADER, KeyDigest},
+    wrong_keys::WrongKeys,
 };
 
 /// Everything between a connection and the handlers.
@@ -34,6 +40,7 @@ pub(super) struct Gate {
     router: Router,
     public_paths: Vec<&'static str>,
     visitors: Visitors,
+    wrong_keys: WrongKeys,
 }
 
 /// Who may come in.
@@ -79,7 +86,13 @@ impl Gate {
             router,
             public_paths,
             visitors,
+            wrong_keys: WrongKeys::default(),
         }
+    }
+
+    /// Whatever is not declared public is closed, unknown paths included.
+    fn is_public(&self, uri: &Uri) -> bool {
+        self.public_paths.contains(&uri.path())
     }
 
     /// Decided on the head alone: nothing of the body is read for those who are turned away.
@@ -92,20 +105,32 @@ impl Gate {
             let detail = format!("the URI is longer than the limit of {URI_BYTES_MAX} bytes");
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, detail));
         }
-        // Whatever is not declared public is closed, unknown paths included.
-        let is_public = self.public_paths.contains(&uri.path());
+        let is_public = self.is_public(uri);
         if admission == Admission::LivenessOnly && !is_public {
             return Err(Refusal::overloaded());
         }
         match &self.visitors {
             Visitors::Keyed(key) if is_public || key.admits(headers.get(KEY_HEADER)) => Ok(()),
-            Visitors::Keyed(_) => Err(Refusal::new(StatusCode::FORBIDDEN, "Invalid API Key")),
+            Visitors::Keyed(_) => Err(self.wrong_key(request)),
             Visitors::Loopback => {
                 require_loopback_host(uri, headers)?;
-                require_loopback_origin(headers)
+                require_own_origin(headers)
             }
-            Visitors::Anyone => require_loopback_origin(headers),
+            Visitors::Anyone => require_own_origin(headers),
             Visitors::SocketOwner => Ok(()),
+        }
+    }
+
+    /// HS-10: after some guesses their sender is told to wait. No key at all is no guess.
+    fn wrong_key(&self, request: &Request<Incoming>) -> Refusal {
+        if !request.headers().contains_key(KEY_HEADER) {
+            return Refusal::new(StatusCode::FORBIDDEN, "Invalid API Key");
+        }
+        let peer = request.extensions().get::<Peer>();
+        let source = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+        match self.wrong_keys.count(source) {
+            Ok(()) => Refusal::new(StatusCode::FORBIDDEN, "Invalid API Key"),
+            Err(wait) => Refusal::too_many_wrong_keys(wait),
         }
     }
 
@@ -126,8 +151,15 @@ impl Gate {
 
 impl Respond for Gate {
     async fn respond(&self, request: Request<Incoming>, admission: Admission) -> Response {
+        let is_public = self.is_public(request.uri());
         let mut response = match self.examine(&request, admission) {
-            Ok(()) => self.handle(request).await,
+            Ok(()) => {
+                let mut response = self.handle(request).await;
+                if !is_public {
+                    response.extensions_mut().insert(Recognised);
+                }
+                response
+            }
             Err(refusal) => {
                 let status = refusal.status.as_u16();
                 tracing::info!(path = request.uri().path(), status, "request turned away");
@@ -147,12 +179,32 @@ fn require_loopback_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> 
     Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail))
 }
 
-fn require_loopback_origin(headers: &HeaderMap) -> Result<(), Refusal> {
-    if headers.get_all(ORIGIN).iter().all(is_loopback_origin) {
+fn require_own_origin(headers: &HeaderMap) -> Result<(), Refusal> {
+    if origin_is_own_loopback(headers) {
         return Ok(());
     }
-    let detail = "without a session key, requests from pages of other hosts are refused";
+    let detail = "without a session key, requests from pages of other origins are refused";
     Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// Whether a request comes from no page, or from one that this server itself serves on a loopback
+/// name: scheme, host and port of the one origin are those of the one `Host`. Another port of this
+/// machine is another server, perhaps a program's in a sandbox. No page of ours asks over TLS.
+pub fn origin_is_own_loopback(headers: &HeaderMap) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let origin = match (origins.next(), origins.next()) {
+        (None, _) => return true,
+        (Some(origin), None) => origin.to_str().ok(),
+        (Some(_), Some(_)) => None,
+    };
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    let authority = origin.and_then(|origin| origin.strip_prefix("http://"));
+    let own =
+        authority.filter(|authority| host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
+    own.is_some_and(names_loopback)
 }
 
 /// Both the `Host` header, exactly one, and an absolute target must name this machine.
@@ -165,16 +217,6 @@ pub fn host_is_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
         && uri
             .authority()
             .is_none_or(|authority| names_loopback(authority.as_str()))
-}
-
-fn is_loopback_origin(origin: &HeaderValue) -> bool {
-    let Ok(origin) = origin.to_str() else {
-        return false;
-    };
-    let authority = origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"));
-    authority.is_some_and(names_loopback)
 }
 
 /// Whether `host[:port]` is this machine by a name that no resolver can be made to change.
@@ -201,6 +243,8 @@ pub fn names_loopback(authority: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -227,19 +271,36 @@ mod tests {
         }
     }
 
+    /// HS-6.
     #[test]
-    fn origins_need_a_web_scheme_and_a_loopback_host() {
-        for (origin, expected) in [
-            ("http://localhost:3000", true),
-            ("https://127.0.0.1", true),
-            ("null", false),
-            ("http://evil.example", false),
-            ("file://localhost", false),
-            ("http://localhost/", false),
-            ("", false),
+    fn an_origin_must_be_ours_by_scheme_host_and_port() {
+        for (origin, host, expected) in [
+            ("http://localhost:3000", "localhost:3000", true),
+            ("http://LOCALHOST:3000", "localhost:3000", true),
+            ("http://127.0.0.1", "127.0.0.1", true),
+            ("https://localhost:3000", "localhost:3000", false),
+            ("http://localhost:3001", "localhost:3000", false),
+            ("http://127.0.0.1:3000", "localhost:3000", false),
+            ("http://evil.example", "evil.example", false),
+            ("null", "localhost", false),
+            ("file://localhost", "localhost", false),
+            ("http://localhost/", "localhost", false),
+            ("", "localhost", false),
         ] {
-            let origin = HeaderValue::from_static(origin);
-            assert_eq!(is_loopback_origin(&origin), expected, "{origin:?}");
+            let mut headers = HeaderMap::new();
+            headers.insert(ORIGIN, HeaderValue::from_static(origin));
+            headers.insert(HOST, HeaderValue::from_static(host));
+            assert_eq!(
+                origin_is_own_loopback(&headers),
+                expected,
+                "{origin:?} {host:?}"
+            );
+            headers.append(ORIGIN, HeaderValue::from_static("http://localhost:3000"));
+            assert!(
+                !origin_is_own_loopback(&headers),
+                "{origin:?} and another one"
+            );
         }
+        assert!(origin_is_own_loopback(&HeaderMap::new()));
     }
 }

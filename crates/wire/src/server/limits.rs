@@ -8,7 +8,8 @@ pub const CONNECTIONS_MAX: usize = 1024;
 /// connection for every action under way, so this is far above what a public server allows.
 pub const PEER_CONNECTIONS_MAX: usize = 512;
 /// Connections beyond those, on which only the public routes answer, so that liveness can be
-/// asked for under overload. Whoever comes after these is hung up on.
+/// asked for under overload. A client that comes after these is hung up on, unless a stranger can
+/// give way to it (`census`).
 pub const LIVENESS_RESERVE: usize = 32;
 /// A JSON body. Commands and files written travel in it; larger files are uploaded.
 pub const JSON_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -33,6 +34,8 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 pub(crate) const CONNECTION_BUFFER_BYTES: usize = 256 * 1024;
 /// What is read away of a refused body, so that its sender gets to read the refusal.
 pub(crate) const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How long that is done after the answer was sent, for a client that goes on sending.
+pub(crate) const LINGER_TIME: Duration = Duration::from_secs(5);
 
 /// The limits that an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]

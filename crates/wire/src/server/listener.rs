@@ -11,7 +11,7 @@ use std::{
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::{takeover::Secure, unix_socket::OwnedSocket};
-use crate::Endpoint;
+use crate::{Endpoint, key::KEY_BYTES_MIN};
 
 /// Why a server could not take its socket.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,14 @@ pub enum BindError {
     /// Anyone who reaches the port could run commands.
     #[error("refusing to listen on `{address}` without a session key")]
     OpenToNetwork {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// Strangers could guess the key.
+    #[error(
+        "refusing to listen on `{address}` with a session key of fewer than {KEY_BYTES_MIN} bytes"
+    )]
+    WeakKey {
         /// The address that was asked for.
         address: SocketAddr,
     },

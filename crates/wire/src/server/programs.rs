@@ -83,5 +83,6 @@ fn refusal(error: &StartProgramError) -> Refusal {
     Refusal {
         status: error.reason.status(),
         document: json!({ "detail": error.message, "code": error.reason.code() }),
+        retry_after: None,
     }
 }

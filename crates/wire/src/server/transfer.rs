@@ -202,6 +202,7 @@ fn coded(message: &str, reason: FileFailure) -> Refusal {
     Refusal {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         document: json!({ "detail": message, "code": reason.code() }),
+        retry_after: None,
     }
 }
 

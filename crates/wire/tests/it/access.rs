@@ -35,9 +35,10 @@ fn the_public_routes_are_exactly_the_two_of_the_contract() {
 
 #[tokio::test]
 async fn every_route_but_the_public_ones_needs_the_key() {
-    let server = start(keyed("right"));
     let refused = (403, json!({"detail": "Invalid API Key"}));
     for route in routes() {
+        // A server each, since wrong keys are counted.
+        let server = start(keyed("right"));
         for key in [None, Some(""), Some("wrong"), Some("right\t x")] {
             let mut ask = ask(&route);
             if let Some(key) = key {
@@ -53,8 +54,8 @@ async fn every_route_but_the_public_ones_needs_the_key() {
         }
         let answer = ask(&route).key("right").of(&server.endpoint).await;
         assert_ne!(answer.status, 403, "{route:?}");
+        assert!(server.service.actions.lock().unwrap().is_empty());
     }
-    assert!(server.service.actions.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn without_a_key_the_host_must_be_this_machine() {
 }
 
 #[tokio::test]
-async fn without_a_key_pages_of_other_hosts_are_refused() {
+async fn without_a_key_pages_of_other_origins_are_refused() {
     let server = start(keyless());
     let run = json!({"action": {"action": "run", "args": {"command": "ls"}}});
     for origin in [
@@ -158,6 +159,9 @@ async fn without_a_key_pages_of_other_hosts_are_refused() {
         "null",
         "http://localhost.evil.example",
         "file://",
+        // Another server on this machine, and another scheme.
+        "http://localhost:5173",
+        "https://localhost",
     ] {
         let ask = post("/execute_action").json(&run).header("Origin", origin);
         assert_eq!(ask.of(&server.endpoint).await.status, 403, "{origin}");
@@ -165,7 +169,7 @@ async fn without_a_key_pages_of_other_hosts_are_refused() {
     assert!(server.service.actions.lock().unwrap().is_empty());
     let ask = post("/execute_action")
         .json(&run)
-        .header("Origin", "http://localhost:5173");
+        .header("Origin", "http://localhost");
     assert_eq!(ask.of(&server.endpoint).await.status, 200);
 }
 
@@ -181,6 +185,35 @@ async fn with_a_key_hosts_and_origins_do_not_matter() {
         .of(&server.endpoint)
         .await;
     assert_eq!(answer.status, 200);
+}
+
+/// HS-10: guesses are told to wait, and the right key is let in all along.
+#[tokio::test]
+async fn wrong_keys_are_told_to_wait_and_the_right_one_is_not() {
+    let server = start(keyed("right"));
+    let ask = |key: &str| post("/list_files").json(&json!({})).key(key);
+    let mut statuses = Vec::new();
+    for _ in 0..30 {
+        statuses.push(ask("wrong").of(&server.endpoint).await.status);
+    }
+    assert_eq!(statuses[..20], [403; 20]);
+    assert_eq!(statuses[29], 429, "{statuses:?}");
+    let waiting = ask("wrong").of(&server.endpoint).await;
+    assert!(waiting.header("retry-after").is_some(), "{waiting:?}");
+    assert_eq!(ask("right").of(&server.endpoint).await.status, 200);
+}
+
+/// HS-2.
+#[tokio::test]
+async fn the_network_is_closed_to_a_key_that_can_be_guessed() {
+    let everywhere = Endpoint::Tcp(([0, 0, 0, 0], 0).into());
+    let error = Server::bind(&everywhere, keyed("right")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "refusing to listen on `0.0.0.0:0` with a session key of fewer than 32 bytes"
+    );
+    let strong = keyed("0123456789abcdef0123456789abcdef");
+    assert!(Server::bind(&everywhere, strong).is_ok());
 }
 
 #[tokio::test]

@@ -53,11 +53,16 @@ async fn garbage_is_answered_with_400_and_closed() {
         b"POST /list_files HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         b"POST /list_files HTTP/1.1\r\nContent-Length: -2\r\n\r\n{}",
         b"POST /list_files HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n{}",
+        b"GET /alive HTTP/1.1\nHost: a\n\nGET /alive HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /alive HTTP/1.1\r\nHost: a\nX: y\r\n\r\nGET /alive HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let mut wire = connect(&server.endpoint).await;
         wire.write_all(garbage).await.unwrap();
-        let answer = parse(&everything_from(&mut wire).await);
+        let answers = everything_from(&mut wire).await;
+        let answer = parse(&answers);
         assert_eq!(answer.status, 400, "{:?}", String::from_utf8_lossy(garbage));
+        let text = String::from_utf8_lossy(&answers);
+        assert_eq!(text.matches("HTTP/1.1").count(), 1, "{text}");
     }
     assert_alive(&server.endpoint).await;
 }
@@ -212,6 +217,49 @@ async fn a_client_that_asks_first_is_told_no_before_it_sends() {
     assert_eq!(parse(&everything_from(&mut wire).await).status, 413);
 }
 
+/// HS-12: the head says it already, and no byte of the body is waited for.
+#[tokio::test]
+async fn an_announced_length_over_the_limit_is_refused_before_the_body_comes() {
+    let server = start(keyed(KEY));
+    let mut wire = connect(&server.endpoint).await;
+    let head = format!(
+        "POST /list_files HTTP/1.1\r\nHost: a\r\nX-Session-API-Key: {KEY}\r\n\
+         Content-Length: 10000000000\r\n\r\n"
+    );
+    wire.write_all(head.as_bytes()).await.unwrap();
+    let answer = parse(&everything_from(&mut wire).await);
+    assert_eq!(
+        (answer.status, answer.header("connection")),
+        (413, Some("close"))
+    );
+    assert_alive(&server.endpoint).await;
+}
+
+/// A body that no handler reads is more than the sockets hold, and its sender sees no reset.
+#[tokio::test]
+async fn a_get_with_a_body_is_answered_and_its_connection_ends_cleanly() {
+    let server = start(keyed(KEY));
+    let Endpoint::Tcp(address) = &server.endpoint else {
+        panic!("a TCP server was started");
+    };
+    for length in [1, 16 * 1024 * 1024] {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut reading, mut writing) = stream.into_split();
+        let head =
+            format!("GET /alive HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        let sent = tokio::spawn(async move {
+            writing.write_all(head.as_bytes()).await?;
+            writing.write_all(&vec![b'x'; length]).await?;
+            writing.shutdown().await
+        });
+        let mut received = Vec::new();
+        let ended = timeout(PATIENCE, reading.read_to_end(&mut received)).await;
+        ended.unwrap().unwrap();
+        sent.await.unwrap().unwrap();
+        assert_eq!(parse(&received).status, 200, "{length}");
+    }
+}
+
 #[tokio::test]
 async fn long_targets_and_headers_are_refused() {
     let server = start(keyed(KEY));
@@ -238,13 +286,7 @@ async fn under_overload_liveness_answers_and_nothing_else() {
     }));
     let mut held = Vec::new();
     for _ in 0..2 {
-        let mut wire = connect(&server.endpoint).await;
-        wire.write_all(b"GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .await
-            .unwrap();
-        let mut first = [0; 1];
-        wire.read_exact(&mut first).await.unwrap();
-        held.push(wire);
+        held.push(recognised(&server.endpoint).await);
     }
     assert_alive(&server.endpoint).await;
     let answer = post("/list_files")
@@ -256,18 +298,14 @@ async fn under_overload_liveness_answers_and_nothing_else() {
     assert_eq!((answer.status, answer.json()), (503, expected));
     assert_eq!(answer.header("retry-after"), Some("1"));
 
-    let mut reserve = Vec::new();
+    // Strangers cannot take that from others: the oldest of them gives way.
+    let mut oldest = connect(&server.endpoint).await;
+    let mut idle = Vec::new();
     for _ in 0..LIVENESS_RESERVE {
-        let mut wire = connect(&server.endpoint).await;
-        wire.write_all(b"GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .await
-            .unwrap();
-        let mut first = [0; 1];
-        wire.read_exact(&mut first).await.unwrap();
-        reserve.push(wire);
+        idle.push(connect(&server.endpoint).await);
     }
-    let mut one_too_many = connect(&server.endpoint).await;
-    assert_eq!(everything_from(&mut one_too_many).await, b"");
+    assert_eq!(everything_from(&mut oldest).await, b"");
+    assert_alive(&server.endpoint).await;
     server.stop().await;
 }
 
@@ -278,17 +316,73 @@ async fn one_peer_cannot_take_every_connection() {
         ..Default::default()
     };
     let server = start(limited(limits));
-    let mut held = connect(&server.endpoint).await;
-    held.write_all(b"GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .await
-        .unwrap();
-    held.read_exact(&mut [0; 1]).await.unwrap();
+    let held = recognised(&server.endpoint).await;
     let answer = post("/list_files")
         .key(KEY)
         .json(&json!({}))
         .of(&server.endpoint)
         .await;
     assert_eq!(answer.status, 503);
+    drop(held);
+}
+
+/// HS-14: a stranger's silence costs no client its answer.
+#[tokio::test]
+async fn idle_strangers_give_way_to_clients_who_ask_for_something() {
+    let server = start(limited(ServerLimits {
+        connections: 4,
+        peer_connections: 3,
+        ..Default::default()
+    }));
+    let known = recognised(&server.endpoint).await;
+    let mut idle = Vec::new();
+    for _ in 0..2 * LIVENESS_RESERVE {
+        let mut wire = connect(&server.endpoint).await;
+        // Whether a stranger says nothing, half of something or asks what is public is all one.
+        wire.write_all(b"GET /alive HTTP/1.1\r\nHost: l")
+            .await
+            .unwrap();
+        idle.push(wire);
+    }
+    let list = post("/list_files").key(KEY).json(&json!({}));
+    assert_eq!(list.of(&server.endpoint).await.status, 200);
+    assert_alive(&server.endpoint).await;
+    // The connection that was recognised is still there.
+    assert_eq!(ask_again(known).await, 200);
+}
+
+const LIST: &str = "POST /list_files HTTP/1.1\r\nHost: a\r\nX-Session-API-Key: testkey\r\n\
+                    Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+
+/// An idle connection on which a request with the key was answered.
+async fn recognised(endpoint: &Endpoint) -> Box<dyn Wire> {
+    let mut wire = connect(endpoint).await;
+    wire.write_all(LIST.as_bytes()).await.unwrap();
+    assert_eq!(read_answer(&mut wire).await, 200);
+    wire
+}
+
+async fn ask_again(mut wire: Box<dyn Wire>) -> u16 {
+    wire.write_all(LIST.as_bytes()).await.unwrap();
+    read_answer(&mut wire).await
+}
+
+/// Reads an answer whole and returns its status.
+async fn read_answer(wire: &mut Box<dyn Wire>) -> u16 {
+    let mut received = Vec::new();
+    loop {
+        let read = timeout(PATIENCE, wire.read_buf(&mut received)).await;
+        assert_ne!(read.unwrap().unwrap(), 0, "the connection was closed");
+        let text = String::from_utf8_lossy(&received).to_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.split("content-length: ").nth(1).unwrap();
+        let length: usize = length.lines().next().unwrap().parse().unwrap();
+        if body.len() >= length {
+            return parse(&received).status;
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,22 +10,22 @@ use crate::http::{Answer, get, post};
 
 struct Viewing {
     endpoint: Endpoint,
+    secret: String,
     _stop: oneshot::Sender<()>,
     _task: JoinHandle<()>,
 }
 
 fn start() -> Viewing {
     let viewer = Viewer::bind(0..=0).unwrap();
-    let port: u16 = viewer
-        .url()
-        .strip_prefix("http://localhost:")
-        .unwrap()
-        .parse()
-        .unwrap();
+    let url = viewer.url();
+    let place = url.strip_prefix("http://localhost:").unwrap();
+    let (port, secret) = place.split_once('/').unwrap();
+    let (port, secret) = (port.parse::<u16>().unwrap(), secret.to_owned());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(viewer.serve(async move { drop(stopped.await) }));
     Viewing {
         endpoint: Endpoint::Tcp(([127, 0, 0, 1], port).into()),
+        secret,
         _stop: stop,
         _task: task,
     }
@@ -39,7 +39,8 @@ impl Viewing {
             .replace('<', "%3C")
             .replace('>', "%3E")
             .replace('&', "%26");
-        get(&format!("/view?path={path}")).of(&self.endpoint).await
+        let target = format!("/{}/view?path={path}", self.secret);
+        get(&target).of(&self.endpoint).await
     }
 }
 
@@ -85,6 +86,27 @@ async fn images_and_documents_are_shown_in_the_page_itself() {
         text(&answer).contains("data=\"data:application/pdf;base64,JVBERi0xLjQ=\""),
         "{answer:?}"
     );
+}
+
+/// Every user of the machine can connect; the address is what they lack.
+#[tokio::test]
+async fn nothing_is_shown_to_one_who_does_not_know_the_address() {
+    let viewing = start();
+    let directory = tempfile::tempdir().unwrap();
+    let png = directory.path().join("x.png");
+    fs::write(&png, PNG).unwrap();
+    let (shorter, longer) = (&viewing.secret[1..], format!("{}0", viewing.secret));
+    let other = "0".repeat(32);
+    for secret in ["", "/", shorter, longer.as_str(), &other] {
+        let target = format!("/{secret}/view?path={}", png.display());
+        let answer = get(&target).of(&viewing.endpoint).await;
+        assert_eq!(answer.status, 404, "{target}");
+    }
+    let target = format!("/view?path={}", png.display());
+    assert_eq!(get(&target).of(&viewing.endpoint).await.status, 404);
+    assert_eq!(viewing.view(&png).await.status, 200);
+    assert_eq!(viewing.secret.len(), 32);
+    assert_ne!(viewing.secret, start().secret);
 }
 
 #[tokio::test]
@@ -164,8 +186,10 @@ async fn only_this_machine_by_its_own_name_is_served() {
 #[tokio::test]
 async fn the_first_free_port_of_the_range_is_taken() {
     let taken = Viewer::bind(0..=0).unwrap();
-    let port: u16 = taken.url().rsplit(':').next().unwrap().parse().unwrap();
+    let url = taken.url();
+    let place = url.rsplit(':').next().unwrap();
+    let port: u16 = place.split('/').next().unwrap().parse().unwrap();
     assert!(Viewer::bind(port..=port).is_err());
     let next = Viewer::bind(port..=u16::MAX).unwrap();
-    assert_ne!(next.url(), taken.url());
+    assert!(!next.url().starts_with(&format!("http://localhost:{port}/")));
 }

@@ -40,7 +40,8 @@ pub(super) fn bind(
         let listener = handed_over::listener(number)?;
         return Server::adopt(listener, options).map_err(|error| refused(&error));
     }
-    let guarded = session_key.is_some() || open_access == OpenAccess::Acknowledged;
+    let is_strong = session_key.as_ref().is_some_and(SessionKey::is_strong);
+    let guarded = is_strong || open_access == OpenAccess::Acknowledged;
     let endpoint = match (&arguments.ours.unix, arguments.port) {
         (Some(path), _) => Endpoint::Unix(path.clone()),
         (None, port) => {
@@ -53,8 +54,8 @@ pub(super) fn bind(
             Endpoint::Tcp(SocketAddr::new(host, port.unwrap_or(0)))
         }
     };
-    if session_key.is_none() {
-        say_who_may_come(&endpoint, open_access);
+    if !is_strong {
+        say_who_may_come(&endpoint, session_key.as_ref(), open_access);
     }
     let options = ServerOptions {
         session_key,
@@ -79,16 +80,20 @@ fn session_key(
         .or_fail(Exit::Configuration, "cannot use the session key")
 }
 
-/// Without a key it must be clear who can reach us.
-fn say_who_may_come(endpoint: &Endpoint, open_access: OpenAccess) {
+/// Without a key that cannot be guessed it must be clear who can reach us.
+fn say_who_may_come(endpoint: &Endpoint, key: Option<&SessionKey>, open_access: OpenAccess) {
+    let fault = match key {
+        None => "no SESSION_API_KEY is set",
+        Some(_) => "SESSION_API_KEY has fewer than 32 bytes",
+    };
     match (endpoint, open_access) {
         // The socket's owner is the only one who can open it.
         (Endpoint::Unix(_), _) => {}
         (Endpoint::Tcp(_), OpenAccess::LoopbackOnly) => {
-            say::note("no SESSION_API_KEY is set, so only this machine is listened to");
+            say::note(format_args!("{fault}, so only this machine is listened to"));
         }
         (Endpoint::Tcp(address), OpenAccess::Acknowledged) => say::warning(format_args!(
-            "no SESSION_API_KEY is set: whoever reaches {address} may run commands"
+            "{fault}: whoever reaches {address} may run commands"
         )),
     }
 }
@@ -99,6 +104,10 @@ fn refused(error: &BindError) -> Failure {
         BindError::OpenToNetwork { .. } => failure.hint(
             "set SESSION_API_KEY, or pass `--allow-network-without-key` where nobody else can \
              reach the port",
+        ),
+        BindError::WeakKey { .. } => failure.hint(
+            "set SESSION_API_KEY to 32 random bytes or more, such as `openssl rand -hex 32` prints, \
+             or pass `--host 127.0.0.1`",
         ),
         BindError::SocketInUse { .. } | BindError::Listen { .. } => {
             failure.hint("another program may be there already; choose another place")

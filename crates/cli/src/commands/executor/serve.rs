@@ -168,7 +168,7 @@ impl Life<'_> {
         let viewer = self.arguments.port.and_then(viewer::bind);
         let published = viewer
             .as_ref()
-            .and_then(|viewer| Published::new(viewer.url()));
+            .and_then(|viewer| Published::new(viewer.url(), executor.owner()));
         self.announce(&endpoint)?;
         if let Some(viewer) = viewer {
             tokio::spawn(viewer.serve(until_stopped(stopped)));

@@ -5,10 +5,11 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, fchown},
     path::{Path, PathBuf},
 };
 
+use zareba_executor::Owner;
 use zareba_wire::viewer::Viewer;
 
 use crate::say;
@@ -30,19 +31,21 @@ pub(super) fn bind(port: u16) -> Option<Viewer> {
         .ok()
 }
 
-/// The published address; taken back on drop, unless another server has published its own.
+/// The published address, for the one user whose shells read it; taken back on drop, unless another server has published its own.
 #[derive(Debug)]
 pub(super) struct Published {
     path: PathBuf,
     url: String,
+    reader: Owner,
 }
 
 impl Published {
     /// Publishes where the viewer is.
-    pub(super) fn new(url: String) -> Option<Self> {
+    pub(super) fn new(url: String, reader: Owner) -> Option<Self> {
         let published = Self {
             path: PathBuf::from(ADDRESS_FILE),
             url,
+            reader,
         };
         let written = published.write();
         if let Err(error) = &written {
@@ -55,12 +58,26 @@ impl Published {
     /// there is replaced and not followed.
     fn write(&self) -> io::Result<()> {
         let draft = self.path.with_extension(std::process::id().to_string());
-        let result =
-            write_new(&draft, self.url.as_bytes()).and_then(|()| fs::rename(&draft, &self.path));
+        let result = self
+            .write_new(&draft)
+            .and_then(|()| fs::rename(&draft, &self.path));
         if result.is_err() {
             let _ = fs::remove_file(&draft);
         }
         result
+    }
+
+    /// The address is the right to see files, which other users do not have.
+    fn write_new(&self, path: &Path) -> io::Result<()> {
+        let mut file: File = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        if let Owner::User { uid, gid } = self.reader {
+            fchown(&file, Some(uid), Some(gid))?;
+        }
+        file.write_all(self.url.as_bytes())
     }
 }
 
@@ -72,23 +89,17 @@ impl Drop for Published {
     }
 }
 
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file: File = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(path)?;
-    file.write_all(content)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn published(path: &Path, url: &str) -> Published {
         let published = Published {
             path: path.to_owned(),
             url: url.to_owned(),
+            reader: Owner::Ourselves,
         };
         published.write().unwrap();
         published
@@ -100,6 +111,8 @@ mod tests {
         let path = directory.path().join("oh-server-url");
         let first = published(&path, "http://localhost:1");
         assert_eq!(fs::read_to_string(&path).unwrap(), "http://localhost:1");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         let second = published(&path, "http://localhost:2");
         drop(first);
         assert_eq!(fs::read_to_string(&path).unwrap(), "http://localhost:2");

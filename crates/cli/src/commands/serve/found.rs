@@ -1,6 +1,6 @@
 //! The server that runs on this machine, found by its state directory.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use zareba_client::{Address, ApiKey, Client};
 
@@ -19,10 +19,7 @@ pub(crate) fn local_client(state: &Path) -> Result<Client, Failure> {
         );
         Failure::new(Exit::Lost, message).hint("it may be starting: try again")
     })?;
-    let file = admin_key::file(state);
-    let key = fs::read_to_string(&file)
-        .or_fail(Exit::Failure, format!("cannot read `{}`", file.display()))?;
-    connect(&found.url, key.trim_end())
+    connect(&found.url, &admin_key::read(state)?)
 }
 
 /// A client of a server anywhere. Without a key it must be the one of our own state directory,

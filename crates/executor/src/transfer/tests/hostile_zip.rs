@@ -175,6 +175,29 @@ async fn a_name_that_comes_twice_is_refused() {
     .await;
 }
 
+/// Readers that go by the headers in front of entries, as streaming ones must, would see these.
+#[tokio::test]
+async fn an_entry_with_another_name_in_its_own_header_is_refused() {
+    for other in [&b"../../up"[..], b"evil.txt"] {
+        let mut archive = zip_of(&[("harmless", b"1"), ("good.txt", b"2")]);
+        let at = archive.windows(8).position(|name| name == b"good.txt");
+        archive[at.unwrap()..][..8].copy_from_slice(other);
+        refused(
+            &archive,
+            "entry 'good.txt' has another name in its own header",
+        )
+        .await;
+    }
+    // A shorter one.
+    let mut archive = zip_of(&[("good.txt", b"2")]);
+    archive[26] = 4;
+    refused(
+        &archive,
+        "entry 'good.txt' has another name in its own header",
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn an_archive_that_unpacks_to_too_much_is_refused() {
     let zeros = vec![0; 1 << 20];

@@ -14,16 +14,17 @@ const FORGETTING: Duration = Duration::from_secs(1);
 
 /// How often something may happen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// How often at once.
-    pub(crate) burst: u32,
+    pub burst: u32,
     /// How often in a second over time.
-    pub(crate) per_second: f64,
+    pub per_second: f64,
 }
 
 impl Rate {
     /// So often in a minute, all of them at once if need be.
-    pub(crate) fn per_minute(times: u32) -> Self {
+    #[must_use]
+    pub fn per_minute(times: u32) -> Self {
         Self {
             burst: times,
             per_second: f64::from(times) / 60.0,
@@ -66,7 +67,7 @@ impl Bucket {
 
 /// Buckets by name.
 #[derive(Debug)]
-pub(crate) struct Limiter<N> {
+pub struct Limiter<N> {
     known: Mutex<Known<N>>,
 }
 
@@ -77,8 +78,16 @@ struct Known<N> {
     forgot: Option<Instant>,
 }
 
+impl<N: Eq + Hash> Default for Limiter<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<N: Eq + Hash> Limiter<N> {
-    pub(crate) fn new() -> Self {
+    /// With all buckets full.
+    #[must_use]
+    pub fn new() -> Self {
         let buckets = HashMap::new();
         let forgot = None;
         Self {
@@ -90,7 +99,7 @@ impl<N: Eq + Hash> Limiter<N> {
     ///
     /// # Errors
     /// How long it is too many.
-    pub(crate) fn count(&self, name: N, rate: Rate) -> Result<(), Duration> {
+    pub fn count(&self, name: N, rate: Rate) -> Result<(), Duration> {
         self.count_at(name, rate, Instant::now())
     }
 
