@@ -248,7 +248,7 @@ async fn the_network_is_closed_without_a_key_unless_it_is_acknowledged() {
     assert_eq!(ask.of(&endpoint).await.status, 403);
 
     let with_key = ServerOptions {
-        session_key: SessionKey::new("k").ok(),
+        session_key: SessionKey::new(&"k".repeat(32)).ok(),
         ..keyless()
     };
     assert!(Server::bind(&everywhere, with_key).is_ok());
