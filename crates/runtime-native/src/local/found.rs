@@ -31,7 +31,7 @@ pub(super) async fn find(
     let record = Record::read(directory.path()).ok_or_else(missing)?;
     let process = ServerProcess::find(&record.process).ok_or_else(missing)?;
     let link = link_to(&record.socket, &record.key)?;
-    let enclosure = Enclosure::of(runtime, directory.path());
+    let enclosure = Enclosure::found(runtime, directory.path());
     let paused = enclosure.as_ref().is_some_and(|it| it.is_paused());
     if let Link::Request(client) = &link
         && !paused

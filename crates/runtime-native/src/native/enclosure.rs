@@ -82,6 +82,20 @@ impl Enclosure {
         (runtime == super::NAME).then(|| Arc::new(Self::new(directory)))
     }
 
+    /// The same of one that has run before: what it had met until now was told, or lost with whoever it
+    /// would have been told to. It is not told again.
+    pub(crate) fn found(runtime: &str, directory: &Path) -> Option<Arc<Self>> {
+        let enclosure = Self::of(runtime, directory)?;
+        if let Some(opened) = enclosure.opened() {
+            let mut seen = enclosure
+                .seen
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *seen = opened.seen();
+        }
+        Some(enclosure)
+    }
+
     fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),

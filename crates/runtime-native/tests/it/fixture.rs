@@ -131,7 +131,11 @@ pub(crate) fn native_by(local: LocalOptions) -> Fixture<NativeRuntime> {
     native_in(state(), local, walls())
 }
 
-fn native_in(state: Arc<TempDir>, local: LocalOptions, walls: Walls) -> Fixture<NativeRuntime> {
+pub(crate) fn native_in(
+    state: Arc<TempDir>,
+    local: LocalOptions,
+    walls: Walls,
+) -> Fixture<NativeRuntime> {
     let runtime = NativeRuntime::new(options(&state), local, walls);
     Fixture { runtime, state }
 }

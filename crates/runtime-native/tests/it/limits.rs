@@ -6,7 +6,8 @@ use zareba_protocol::{
 };
 use zareba_runtime::{Runtime as _, Sandbox};
 use zareba_runtime_native::{
-    DiskLimit, Hold, Reachable, SystemMode, Usage, Walls, WorkspaceMode, can_hold,
+    DiskLimit, Hold, LocalOptions, Reachable, ServerLifetime, SystemMode, Usage, Walls,
+    WorkspaceMode, can_hold,
 };
 
 use crate::fixture::{self, output, spec};
@@ -65,6 +66,24 @@ async fn memory_that_runs_out_is_named_and_the_executor_survives_ns_17() {
     let (after, content) = observe(&*sandbox, "echo alive").await;
     assert_eq!((after.limits, content.as_str()), (vec![], "alive"));
     sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_that_was_met_before_a_sandbox_is_found_again_is_not_told_again() {
+    let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
+    let local = LocalOptions {
+        lifetime,
+        ..fixture::local_options()
+    };
+    let fixture = fixture::native_in(fixture::state(), local, TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (greedy, content) = observe(&*sandbox, "python3 -c 'x = bytearray(1 << 30)'").await;
+    assert_eq!(only(&greedy).kind, LimitKind::OomKilled, "{content}");
+    let found = fixture.runtime.attach(sandbox.id()).await.unwrap();
+    drop(sandbox);
+    let (after, content) = observe(&*found, "echo alive").await;
+    assert_eq!((after.limits, content.as_str()), (vec![], "alive"));
+    found.close().await.unwrap();
 }
 
 /// Memory that several processes have in common counts once, and files in memory count.

@@ -1,6 +1,9 @@
 //! The file system of an image, as a sandbox sees it.
 
-use std::{io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use zareba_confine::{Layer, Lower, Overlay, Root};
 
@@ -10,6 +13,12 @@ use super::{HOME, Request, Seen, WORKSPACE, generated, owned_alike, places::Plac
 /// of ours above it has plain directories, and so no mount is ever led anywhere.
 const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", HOME, WORKSPACE];
 
+/// Where apt looks for settings, level by level.
+const APT: [&str; 3] = ["etc", "etc/apt", "etc/apt/apt.conf.d"];
+
+/// There is one user inside, so apt cannot download as another one.
+const APT_SETTING: (&str, &str) = ("99zareba", "APT::Sandbox::User \"root\";\n");
+
 /// The image's layers under ours. Its user database is its own.
 pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) -> io::Result<Seen> {
     let etc = places.files().join("etc");
@@ -18,6 +27,9 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
     let common = generated::COMMON.map(|(name, text)| (name, text.to_owned()));
     for (name, text) in common.into_iter().chain(generated::own(request.resolver)?) {
         places.make_file(&etc.join(name), &text)?;
+    }
+    if layers.iter().any(|layer| has_apt(layer)) {
+        settle_apt(places)?;
     }
     for point in MOUNT_POINTS {
         let mut path = places.files();
@@ -43,4 +55,22 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
         entries: Vec::new(),
         lease: None,
     })
+}
+
+/// Directories only: a link may lead anywhere.
+fn has_apt(layer: &Path) -> bool {
+    APT.iter().all(|name| {
+        let found = fs::symlink_metadata(layer.join(name));
+        found.is_ok_and(|found| found.is_dir())
+    })
+}
+
+fn settle_apt(places: &Places) -> io::Result<()> {
+    let mut directory = places.files();
+    for name in APT {
+        directory = places.files().join(name);
+        places.make_directory(&directory)?;
+    }
+    let (name, text) = APT_SETTING;
+    places.make_file(&directory.join(name), text)
 }

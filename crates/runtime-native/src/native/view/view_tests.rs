@@ -222,6 +222,24 @@ fn many_who_need_a_skeleton_at_once_get_the_same() {
     assert_eq!(paths.len(), 1);
 }
 
+/// There is no other user that it could download as.
+#[test]
+fn apt_in_an_image_downloads_as_the_only_user_there_is() {
+    for has_apt in [true, false] {
+        let state = State::new();
+        let image = TempDir::new().unwrap();
+        if has_apt {
+            fs::create_dir_all(image.path().join("etc/apt/apt.conf.d")).unwrap();
+        }
+        let layers = vec![image.path().to_owned()];
+        state.see(&View::Image { layers }, None).unwrap();
+        let setting = state.sandbox.join("files/etc/apt/apt.conf.d/99zareba");
+        let found = fs::read_to_string(setting).ok();
+        let wanted = "APT::Sandbox::User \"root\";\n".to_owned();
+        assert_eq!(found, has_apt.then_some(wanted));
+    }
+}
+
 #[test]
 fn an_image_is_the_root_and_keeps_its_users() {
     let state = State::new();
