@@ -7,7 +7,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
-use zareba_config::Configuration;
+use zareba_config::{Configuration, NetworkReach, RuntimeKind, Settings, WorkspaceMode};
 use zareba_mcp::{
     client::{McpServers, Naming},
     server::{HttpOptions, HttpServer, ServerOptions, Token, ToolServer, serve_stdio},
@@ -71,6 +71,35 @@ pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exi
     }
 }
 
+fn remarks(settings: &Settings) -> String {
+    let work = match (&settings.runtime.workspace, settings.native.workspace_mode) {
+        (Some(_), WorkspaceMode::ReadWrite) => "Changes in the workspace reach the user's files.",
+        (Some(_), WorkspaceMode::ReadOnly) => "The workspace cannot be changed.",
+        (Some(_), WorkspaceMode::CopyOnWrite) => {
+            "The workspace is copied on write: the user's files stay as they are, and all changes \
+             are gone when this client ends. Show the user what is to be kept, as a patch of \
+             `git diff` for instance."
+        }
+        (None, _) => "The workspace is empty, and everything in it is gone when this client ends.",
+    };
+    let network = match settings.native.network {
+        NetworkReach::None => "There is no network.".to_owned(),
+        NetworkReach::Host => "The network is that of the user's machine.".to_owned(),
+        NetworkReach::Filtered => {
+            let hosts = settings.native.allow.join(", ");
+            format!("Only these hosts can be reached: {hosts}.")
+        }
+    };
+    let programs = match &settings.runtime.image {
+        Some(_) => "Programs are those of an image. There is no root and no sudo.",
+        None => {
+            "Programs are those of the user's system, without the tools in the user's home. There is \
+             no root and no sudo."
+        }
+    };
+    format!("{work} {network} {programs}")
+}
+
 struct Job<'a> {
     context: &'a Context,
     arguments: &'a McpArguments,
@@ -79,6 +108,15 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// What a model has to know of a fresh native sandbox before it plans its work in it. Of a
+    /// sandbox that others have made, nothing is known here.
+    fn remarks(&self) -> Option<String> {
+        let is_fresh = self.arguments.session.is_none() && self.context.server().is_none();
+        let settings = &self.configuration.settings;
+        let is_native = settings.runtime.kind == RuntimeKind::Native;
+        (is_fresh && is_native).then(|| remarks(settings))
+    }
+
     async fn serve(&self, sandbox: Arc<dyn Sandbox>) -> Result<Exit, Failure> {
         let workplace = Arc::new(SandboxWorkplace(Arc::clone(&sandbox)));
         let servers = Arc::new(Mutex::new(self.servers(sandbox)?));
@@ -86,7 +124,7 @@ impl Job<'_> {
         let (are_there, ready) = watch::channel(false);
         let options = ServerOptions {
             version: VERSION.to_owned(),
-            remarks: None,
+            remarks: self.remarks(),
         };
         let server = ToolServer::new(workplace, options)
             .with_tools(registry.clone(), ready)
@@ -203,4 +241,33 @@ fn only_local(failure: Failure, address: SocketAddr) -> Failure {
         return failure;
     }
     failure.hint("listen on a loopback address, and put a proxy with TLS in front")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_learns_how_its_work_is_kept_and_what_it_can_reach() {
+        let mut settings = Settings::default();
+        let programs = "Programs are those of the user's system, without the tools in the user's \
+                        home. There is no root and no sudo.";
+        let empty = "The workspace is empty, and everything in it is gone when this client ends.";
+        assert_eq!(
+            remarks(&settings),
+            format!("{empty} There is no network. {programs}")
+        );
+        settings.runtime.workspace = Some(".".into());
+        assert!(remarks(&settings).starts_with("The workspace is copied on write: "));
+        settings.native.workspace_mode = WorkspaceMode::ReadWrite;
+        settings.native.network = NetworkReach::Filtered;
+        settings.native.allow = vec!["a.example".to_owned(), "b.example".to_owned()];
+        assert_eq!(
+            remarks(&settings),
+            format!(
+                "Changes in the workspace reach the user's files. Only these hosts can be reached: \
+                 a.example, b.example. {programs}"
+            )
+        );
+    }
 }
