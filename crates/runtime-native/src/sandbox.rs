@@ -16,8 +16,8 @@ use zareba_protocol::{
     RunCommand, RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
-    life::Life,
+    Activity, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
+    Variables, life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -341,6 +341,10 @@ impl Sandbox for NativeSandbox {
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
         let inspect = |enclosure: &Enclosure| enclosure.inspect().ok_or(PauseError::Ended);
         Box::pin(self.outside("inspect a sandbox", inspect))
+    }
+
+    fn activity(&self) -> BoxFuture<'_, Result<Activity, RuntimeError>> {
+        Box::pin(self.outside("say what goes on inside", Enclosure::activity))
     }
 
     fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {

@@ -21,7 +21,7 @@ mod variables;
 pub use error::RuntimeError;
 pub use files::SandboxFiles;
 pub use place::SandboxPlace;
-pub use sandbox::{CheckpointId, Forwarded, Runtime, Sandbox};
+pub use sandbox::{Activity, CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{
     Capabilities, Isolation, PoolCounts, SandboxId, SandboxSpec, SandboxState, SandboxSummary,
     Support,

@@ -1,6 +1,6 @@
 //! The two traits: what makes sandboxes, and a sandbox.
 
-use std::{net::SocketAddr, num::NonZeroU8, path::Path, sync::Arc};
+use std::{net::SocketAddr, num::NonZeroU8, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -18,6 +18,15 @@ use crate::{
 /// A frozen state of a sandbox's files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CheckpointId(pub String);
+
+/// What goes on inside a sandbox, as it is seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Processor time that was used so far. Only the difference of two looks means anything.
+    pub processor: Duration,
+    /// A shell or another program on a terminal waits for a command that it has started.
+    pub has_command: bool,
+}
 
 /// A port inside a sandbox and where it is reached from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +192,11 @@ pub trait Sandbox: Send + Sync {
     /// What stands around it and what it uses, as a document for people and programs.
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
         unsupported(self.runtime(), "inspect a sandbox")
+    }
+
+    /// What goes on inside, for those who would pause a sandbox in which nothing does.
+    fn activity(&self) -> BoxFuture<'_, Result<Activity, RuntimeError>> {
+        unsupported(self.runtime(), "say what goes on inside")
     }
 
     /// Freezes every process inside.

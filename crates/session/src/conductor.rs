@@ -275,6 +275,11 @@ impl Conductor {
         now.last_used = Instant::now();
     }
 
+    /// Something goes on in it: it is not idle for another while, though no client uses it.
+    pub(crate) fn postpone(&self) {
+        self.now().last_used = Instant::now();
+    }
+
     /// It is being used until the value is dropped.
     pub(crate) fn begin_use(self: &Arc<Self>) -> InUse {
         self.touch();

@@ -4,7 +4,7 @@
 //! it for reading: an action never meets a sandbox that is just being frozen. Nobody waits for
 //! actions while holding the gate, because actions wait for the gate.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::RwLockReadGuard, time::Instant};
 use zareba_eventlog::LogError;
@@ -15,6 +15,12 @@ use crate::{Idle, SessionError, SessionState, conductor::Conductor, path::has_en
 
 /// How often somebody may freeze a session again before an action gets through.
 const WAKES_MAX: usize = 8;
+
+/// How long a sandbox is looked at before it is paused.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// This part of one processor is work; less is what idle programs use for their timers.
+const BUSY_PART: u32 = 50;
 
 /// Why a session ends, for its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +118,10 @@ impl Conductor {
                 self.close(Why::Idle).await
             }
             Some((_, Idle::Pause)) if self.can_pause() => {
+                if self.is_idle() && self.state() == SessionState::Ready && self.works().await {
+                    self.postpone();
+                    return Ok(());
+                }
                 let _gate = self.gate.write().await;
                 // Asked again behind the gate: whoever came in between has made it busy.
                 if self.is_idle() && self.state() == SessionState::Ready {
@@ -273,6 +283,26 @@ impl Conductor {
         self.touch();
         let (state, status) = (SessionState::Ready, RuntimeStatus::Ready);
         Ok(self.become_with(state, status, "Runtime resumed.").await?)
+    }
+
+    /// Whether something goes on in the sandbox though no client asks for anything: a command that
+    /// has outlived its action, or a program that uses the processor. A backend that cannot say
+    /// is taken to be idle.
+    async fn works(&self) -> bool {
+        let Some(sandbox) = self.sandbox() else {
+            return false;
+        };
+        let Ok(before) = sandbox.activity().await else {
+            return false;
+        };
+        if before.has_command {
+            return true;
+        }
+        tokio::time::sleep(LOOK).await;
+        let used = sandbox.activity().await.map(|now| {
+            now.has_command || now.processor.saturating_sub(before.processor) >= LOOK / BUSY_PART
+        });
+        used.unwrap_or(false)
     }
 
     fn is_idle(&self) -> bool {

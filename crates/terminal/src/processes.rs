@@ -39,6 +39,11 @@ pub struct Process {
     pub group: i32,
     /// The number of its session's leader; 0 if that is outside of our namespace.
     pub session: i32,
+    /// The process group in the foreground of its terminal; -1 without a terminal, 0 if that is
+    /// outside of our namespace.
+    pub foreground: i32,
+    /// Processor time that it has used, in clock ticks.
+    pub ticks: u64,
     /// It has ended and nobody has waited for it.
     pub is_zombie: bool,
     /// It was stopped, and does nothing until it is told to go on.
@@ -69,8 +74,15 @@ impl Process {
         self.is_stopped || self.is_zombie
     }
 
+    /// It leads the session of a terminal in whose foreground another group is: it is a shell that
+    /// waits for a command.
+    pub const fn waits_for_command(&self) -> bool {
+        self.session == self.id.pid && self.foreground > 0 && self.foreground != self.group
+    }
+
     /// The name in parentheses may hold anything, so fields are counted behind the last one:
-    /// state, parent, group, session, and 16 fields later the start.
+    /// state, parent, group, session, terminal, its foreground, six fields later the processor
+    /// time of the process and of the kernel for it, and seven later the start.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
@@ -78,12 +90,17 @@ impl Process {
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
-        let start_time = fields.nth(15)?.parse().ok()?;
+        let foreground = fields.nth(1)?.parse().ok()?;
+        let of_process: u64 = fields.nth(5)?.parse().ok()?;
+        let of_kernel: u64 = fields.next()?.parse().ok()?;
+        let start_time = fields.nth(6)?.parse().ok()?;
         Some(Self {
             id: ProcessId { pid, start_time },
             parent,
             group,
             session,
+            foreground,
+            ticks: of_process.saturating_add(of_kernel),
             is_zombie: state == "Z" || state == "X",
             is_stopped: state == "T" || state == "t",
         })
@@ -256,6 +273,8 @@ mod tests {
             parent,
             group: session,
             session,
+            foreground: -1,
+            ticks: 0,
             is_zombie: false,
             is_stopped: false,
         }
@@ -263,10 +282,16 @@ mod tests {
 
     #[test]
     fn fields_are_counted_past_an_awkward_name() {
-        let stat = "7 (a) b) Z 3 7 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0";
+        let stat = "7 (a) b) Z 3 7 5 34816 9 0 0 0 0 0 120 31 0 0 20 0 1 0 4242 0";
         let read = Process::parse(7, stat).unwrap();
         assert_eq!((read.parent, read.group, read.session), (3, 7, 5));
         assert_eq!(read.id.start_time, 4242);
+        assert_eq!((read.foreground, read.ticks), (9, 151));
+        assert!(!read.waits_for_command());
+        let shell = "5 (bash) S 3 5 5 34816 9 0 0 0 0 0 1 1 0 0 20 0 1 0 4242 0";
+        assert!(Process::parse(5, shell).unwrap().waits_for_command());
+        let idle = "5 (bash) S 3 5 5 34816 5 0 0 0 0 0 1 1 0 0 20 0 1 0 4242 0";
+        assert!(!Process::parse(5, idle).unwrap().waits_for_command());
         assert!(read.is_zombie);
         assert_eq!(Process::parse(7, "7 (a) S 3"), None);
     }

@@ -19,7 +19,8 @@ use zareba_confine::cgroup::{
     CgroupError, FreezeMeans, Group, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
 };
 use zareba_protocol::{LimitHit, LimitKind};
-use zareba_terminal::{Process, continue_descendants, stop_descendants};
+use zareba_runtime::Activity;
+use zareba_terminal::{Process, continue_descendants, descendants, stop_descendants};
 
 use super::{
     described::Description,
@@ -33,6 +34,9 @@ const STANDSTILL: Duration = Duration::from_secs(5);
 
 /// The mark of a paused sandbox.
 const PAUSED: &str = "paused";
+
+/// Clock ticks in the second that `/proc` counts in, on every machine that Linux runs on today.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// A shell reports a process that was ended by SIGXFSZ with this status.
 const FILE_TOO_LARGE: i64 = 128 + 25;
@@ -164,6 +168,26 @@ impl Enclosure {
             std::mem::replace(&mut *seen, now)
         };
         opened.tell(before, now, exit_code)
+    }
+
+    /// What goes on inside: processor time by the control group where there is one, else that of
+    /// the processes that are there.
+    pub(crate) fn activity(&self) -> Result<Activity, PauseError> {
+        let opened = self.opened().ok_or(PauseError::Ended)?;
+        let inside = descendants(opened.init()?);
+        let statistics = opened.group.as_ref().map(Group::statistics);
+        let counted = statistics.and_then(Result::ok).and_then(|all| all.cpu);
+        let processor = counted.map_or_else(
+            || {
+                let ticks: u64 = inside.iter().map(|process| process.ticks).sum();
+                Duration::from_millis(ticks.saturating_mul(1000 / TICKS_PER_SECOND))
+            },
+            |cpu| cpu.usage,
+        );
+        Ok(Activity {
+            processor,
+            has_command: inside.iter().any(Process::waits_for_command),
+        })
     }
 
     /// What stands around it, and what it has used.

@@ -5,7 +5,9 @@ use std::{path::Path, sync::Arc};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, LimitHit, ObservationEvent, RuntimeStatus};
-use zareba_runtime::{CheckpointId, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId};
+use zareba_runtime::{
+    Activity, CheckpointId, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId,
+};
 use zareba_wire::{
     BoxFuture,
     program::{ProgramConnection, ProgramRequest},
@@ -152,6 +154,10 @@ impl Sandbox for AdmittedSandbox {
 
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
         self.sandbox.inspect()
+    }
+
+    fn activity(&self) -> BoxFuture<'_, Result<Activity, RuntimeError>> {
+        self.sandbox.activity()
     }
 
     fn pause(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

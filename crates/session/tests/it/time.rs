@@ -6,7 +6,8 @@ use zareba_runtime::Sandbox as _;
 use zareba_session::{Idle, NewSession, Session, SessionLimits, SessionState};
 
 use crate::fixture::{
-    Place, assert_all_answered, client, on, output, owner, records, request, run, statuses,
+    Place, assert_all_answered, client, observe, on, output, owner, records, request, run, run_in,
+    statuses,
 };
 
 fn limited(runtime: &str, limits: SessionLimits) -> NewSession {
@@ -52,6 +53,29 @@ async fn an_idle_session_is_paused_and_wakes_for_the_next_action_sn_3() {
     let round = [stopped.clone(), ready.clone()];
     let expected = [vec![ready], round.to_vec(), round.to_vec(), round.to_vec()].concat();
     assert!(told.join(" ").contains(&expected.join(" ")), "{told:?}");
+    session.close().await.unwrap();
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+/// What runs on though its action has ended is work, and is not frozen in the middle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_in_which_a_command_still_runs_is_not_paused() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let new = limited("native", idle(300, Idle::Pause));
+    let session = sessions.create_ready(new, owner()).await.unwrap();
+    for (shell, command) in [
+        ("one", "sleep 4; touch slept"),
+        ("two", "timeout 4 sh -c 'while :; do :; done'; touch burnt"),
+    ] {
+        let late = observe(&session, run_in(shell, command).with_timeout(0.5)).await;
+        assert_eq!(late["extras"]["metadata"]["exit_code"], -1, "{late}");
+    }
+    let background = "(timeout 4 sh -c 'while :; do :; done'; touch done) & true";
+    observe(&session, run_in("three", background)).await;
+    becomes(&session, SessionState::Paused).await;
+    // All of it came to its end before.
+    assert_eq!(output(&session, "ls").await, "burnt  done  slept");
     session.close().await.unwrap();
     assert_eq!(place.leftovers(), [""; 0]);
 }
