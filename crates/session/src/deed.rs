@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 use zareba_protocol::ActionEvent;
-use zareba_wire::program::{ProgramLine, ProgramRequest};
+use zareba_wire::{
+    output::StopMeans,
+    program::{ProgramLine, ProgramRequest},
+};
 
 use crate::Owner;
 
@@ -12,6 +15,18 @@ use crate::Owner;
 pub enum Deed {
     /// An action that does not go the path of a session's actions, which judges and records them.
     Action(Box<ActionEvent>),
+    /// The output of an action is read while it runs, past the session's own way to it.
+    ReadOutput {
+        /// The name that the action runs under.
+        action: String,
+    },
+    /// An action is brought to its end, past the session's own way to it.
+    StopAction {
+        /// The name that the action runs under.
+        action: String,
+        /// By what means.
+        means: StopMeans,
+    },
     /// A program with streams of its own.
     Program {
         /// What it is for.
@@ -199,6 +214,8 @@ impl Deed {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Action(_) => "action",
+            Self::ReadOutput { .. } => "read_output",
+            Self::StopAction { .. } => "stop_action",
             Self::Program { purpose, .. } => match purpose {
                 ProgramPurpose::Streams => "program",
                 ProgramPurpose::Terminal { .. } => "terminal",
@@ -230,6 +247,7 @@ impl Deed {
     pub(crate) const fn recording(&self) -> Recording {
         match self {
             Self::AttachTerminal { .. }
+            | Self::ReadOutput { .. }
             | Self::Read { .. }
             | Self::Stat { .. }
             | Self::List { .. }
@@ -261,6 +279,10 @@ impl Deed {
     fn details(&self) -> Value {
         match self {
             Self::Action(action) => json!({ "action": action.to_value() }),
+            Self::ReadOutput { action } => json!({ "action": action }),
+            Self::StopAction { action, means } => {
+                json!({ "action": action, "means": means.as_str() })
+            }
             Self::Program {
                 purpose: ProgramPurpose::PortTable,
                 ..

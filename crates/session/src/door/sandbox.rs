@@ -10,6 +10,7 @@ use zareba_runtime::{
 };
 use zareba_wire::{
     BoxFuture,
+    output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
 };
 
@@ -85,6 +86,30 @@ impl Sandbox for AdmittedSandbox {
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, RuntimeError>> {
         Box::pin(self.start(request))
+    }
+
+    fn read_output(
+        &self,
+        request: OutputRequest,
+    ) -> BoxFuture<'_, Result<OutputPiece, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::ReadOutput {
+                action: request.action.clone(),
+            };
+            self.perform(deed, || self.sandbox.read_output(request))
+                .await
+        })
+    }
+
+    fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Result<bool, RuntimeError>> {
+        Box::pin(async move {
+            let deed = Deed::StopAction {
+                action: request.action.clone(),
+                means: request.means,
+            };
+            self.perform(deed, || self.sandbox.stop_action(request))
+                .await
+        })
     }
 
     fn copy_to<'a>(
