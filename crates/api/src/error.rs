@@ -25,6 +25,10 @@ pub struct ErrorDetail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hint: Option<String>,
+    /// The part of the request that is meant, such as `resources.memory`, when that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub field: Option<String>,
     /// The name of the request in the server's log.
     pub request_id: String,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zareba_protocol::SessionId;
 
-use crate::{Seconds, SecretText};
+use crate::{Bytes, Cpus, Seconds, SecretText};
 
 /// What a key allows; each scope includes those before it.
 #[derive(
@@ -31,6 +31,18 @@ pub struct KeyQuota {
     /// Actions in a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions_per_minute: Option<u32>,
+    /// Memory that a session may ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_max: Option<Bytes>,
+    /// Processors that a session may ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_max: Option<Cpus>,
+    /// Processes and threads that a session may ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids_max: Option<u32>,
+    /// What a session may ask for its changes to files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_max: Option<Bytes>,
 }
 
 /// What a key shall be like.

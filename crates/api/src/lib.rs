@@ -17,6 +17,7 @@ mod key;
 mod openapi;
 pub mod operation;
 mod program;
+mod request;
 mod seconds;
 mod secret;
 mod service;
@@ -43,6 +44,7 @@ pub use operation::{
     Payload,
 };
 pub use program::{ProgramTerminal, StartProgram};
+pub use request::{Bytes, Cpus, InvalidCpus, Network, Resources, WorkspaceMode};
 pub use seconds::{InvalidSeconds, Seconds};
 pub use secret::SecretText;
 pub use service::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zareba_protocol::SessionId;
 
-use crate::{Seconds, SecretText};
+use crate::{Network, Resources, Seconds, SecretText, WorkspaceMode};
 
 /// What a session shall be like. Anything left out is as the server's settings say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -42,6 +42,28 @@ pub struct CreateSession {
     /// How long an action may take that does not say so itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
+    /// What it can reach over the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// How much it may use.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
+    /// How its workspace appears.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_mode: Option<WorkspaceMode>,
+    /// Who its programs run as, as `UID` or `UID:GID` in numbers, where the runtime can choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Directories of the server's machine beside the workspace, as `HOST:INSIDE[:MODE]` with the mode `ro`
+    /// or `rw`, where the operator has listed some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<String>,
+    /// Plugins; none are in this version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<String>,
+    /// Whether to go on without what the runtime cannot hold; the answer names it in `not_held`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best_effort: bool,
     /// When it goes to sleep and when it ends.
     #[serde(default)]
     pub limits: SessionLimits,
@@ -137,6 +159,21 @@ pub struct Session {
     pub last_active: Timestamp,
     /// When it goes to sleep and when it ends.
     pub limits: SessionLimits,
+    /// What it can reach over the network, where the runtime can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// How much it may use; what is left out has no bound, or none that the runtime can tell.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
+    /// How its workspace appears.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_mode: Option<WorkspaceMode>,
+    /// Who its programs run as, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// What was asked for and does not hold, by name; empty unless `best_effort` was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_held: Vec<String>,
     /// The number that the next event gets.
     pub next_event: u64,
 }

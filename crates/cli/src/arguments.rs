@@ -43,7 +43,7 @@ pub(crate) use members::{
 pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
-pub(crate) use sandbox::{SandboxArguments, refuse_unfit, split_variable};
+pub(crate) use sandbox::{SandboxArguments, split_variable};
 pub(crate) use serve::{
     CreateKeyArguments, ExportLogArguments, ImportLogArguments, KeyArguments, KeyCommand,
     LogArguments, LogCommand, RemoveKeyArguments, ScopeArgument, ServeArguments,

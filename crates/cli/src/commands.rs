@@ -42,7 +42,6 @@ use zareba_config::{Configuration, Environment, Override, UntrustedSettings};
 use crate::{
     arguments::{
         self, Arguments, Command, DoctorArguments, GcArguments, GlobalArguments, SpawnerArguments,
-        refuse_unfit,
     },
     exit::Exit,
     failure::Failure,
@@ -66,10 +65,8 @@ pub(crate) struct Context {
 impl Context {
     /// The configuration of a command that people type, with its flags.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Configuration, Failure> {
-        let sources = self.sources(WithoutConfig::Search);
-        let configuration = sources.load(flags.clone(), &self.notices)?;
-        refuse_unfit(&flags, configuration.settings.runtime.kind)?;
-        Ok(configuration)
+        self.sources(WithoutConfig::Search)
+            .load(flags, &self.notices)
     }
 
     /// Where settings come from. The file of a project says no more than it may.

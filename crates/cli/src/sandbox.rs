@@ -5,6 +5,7 @@
 //! `place` says where everything is kept; `fleet` finds sandboxes again.
 
 mod about;
+mod asked;
 mod backend;
 mod docker;
 mod fleet;
@@ -19,7 +20,7 @@ use zareba_client::ClientError;
 use zareba_config::{Configuration, RuntimeKind, Settings};
 use zareba_confine::Step;
 use zareba_protocol::ErrorClass;
-use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxSpec};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxRequest, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
 use zareba_session::{AdmittedSandbox, AllowAll, Requester, Unkept};
 
@@ -31,6 +32,7 @@ use crate::{
     signals::Signals,
 };
 
+pub(crate) use asked::{asked_spec, tell_not_held};
 pub(crate) use backend::{Backend, Place};
 pub(crate) use fleet::{Fleet, Member};
 
@@ -101,13 +103,14 @@ pub(crate) fn within_named(
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
         let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs)?;
-        let spec = spec_named(context, settings, name);
+        let spec = spec_named(context, configuration, name)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec) => {
                 admitted(made.map_err(|error| not_started(settings.runtime.kind, &error))?)
             }
             signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
+        tell_not_held(&*sandbox);
         note(context, settings, &*sandbox, command);
         let outcome = work(Arc::clone(&sandbox), &mut signals).await;
         close(sandbox).await;
@@ -122,7 +125,7 @@ pub(crate) fn within_named(
 pub(crate) fn failure(error: &RuntimeError) -> Failure {
     let exit = match error {
         RuntimeError::Start { .. } | RuntimeError::NotReady { .. } => Exit::Start,
-        RuntimeError::Invalid { .. } => Exit::Usage,
+        RuntimeError::Invalid { .. } | RuntimeError::Unhonoured { .. } => Exit::Usage,
         RuntimeError::NotFound { .. }
         | RuntimeError::Disconnected { .. }
         | RuntimeError::Closed { .. }
@@ -142,6 +145,9 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
             failure
         };
         return hint.into_iter().fold(failure, Failure::hint);
+    }
+    if let RuntimeError::Unhonoured { remedy, .. } = error {
+        return failure.hint(remedy.as_str());
     }
     match exit {
         Exit::Start => failure.hint("`zareba doctor` says what this machine can do"),
@@ -230,17 +236,17 @@ pub(crate) fn new_name(name: &str) -> Result<SandboxId, Failure> {
 /// The same with a name: this one, or for a sandbox of this machine one that can be typed.
 pub(crate) fn spec_named(
     context: &Context,
-    settings: &Settings,
+    configuration: &Configuration,
     name: Option<SandboxId>,
-) -> SandboxSpec {
+) -> Result<SandboxSpec, Failure> {
     let new = || match context.server() {
         Some(_) => None,
         None => names::new_name(),
     };
-    SandboxSpec {
+    Ok(SandboxSpec {
         id: name.or_else(new),
-        ..spec(settings)
-    }
+        ..asked_spec(context, configuration)?
+    })
 }
 
 /// Writes down what a sandbox of this machine was made with.
@@ -270,6 +276,7 @@ pub(crate) fn spec(settings: &Settings) -> SandboxSpec {
             .collect(),
         no_change_timeout: settings.shell.no_change_timeout,
         timeout: settings.shell.timeout,
+        request: SandboxRequest::default(),
         on_status: None,
     }
 }

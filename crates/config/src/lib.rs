@@ -75,9 +75,9 @@ pub use setting::{Processors, Size};
 pub use settings::{
     DockerPoolSettings, DockerSettings, ExecutorSettings, FileScope, FileSettings, ImagePull,
     LocalSettings, LogDurability, LogSettings, McpProgram, McpRemote, McpSettings,
-    NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, RuntimeKind, RuntimeSettings,
-    SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings, StateSettings,
-    SystemMode, TelemetrySettings, WhenIdle, WorkspaceMode, openhands,
+    NativePoolSettings, NativeSettings, NetworkReach, NetworkRules, PoolSettings, RuntimeKind,
+    RuntimeSettings, SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings,
+    StateSettings, SystemMode, TelemetrySettings, WhenIdle, WorkspaceMode, openhands,
 };
 pub use show::Row;
 pub use trust::{TrustError, TrustedFile, TrustedFiles};

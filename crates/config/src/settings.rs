@@ -20,7 +20,9 @@ pub use mcp::{McpProgram, McpRemote, McpSettings};
 pub use native::{
     NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode, WorkspaceMode,
 };
-pub use server::{LogDurability, LogSettings, ServerSettings, SessionSettings, WhenIdle};
+pub use server::{
+    LogDurability, LogSettings, NetworkRules, ServerSettings, SessionSettings, WhenIdle,
+};
 pub use telemetry::TelemetrySettings;
 pub use variables::SandboxVariables;
 pub(crate) use zareba::SECTIONS;

@@ -86,6 +86,11 @@ impl Network {
         self.prefix
     }
 
+    /// Its address, if it has only one.
+    pub(crate) fn only(&self) -> Option<IpAddr> {
+        (self.prefix == width(self.address)).then_some(self.address)
+    }
+
     fn around(address: IpAddr, prefix: u8) -> Self {
         let address = match address {
             IpAddr::V4(address) => {

@@ -109,6 +109,25 @@ impl Rule {
         })
     }
 
+    /// Whether all that the other rule allows is allowed by this one, too. Of networks only an equal
+    /// one and single addresses are known to be: a smaller network may open a special address that
+    /// the larger one does not.
+    pub fn allows_all_of(&self, other: &Self) -> bool {
+        let covers_host = match (&self.pattern, &other.pattern) {
+            (Pattern::EveryName, Pattern::EveryName | Pattern::Name(_) | Pattern::Below(_)) => true,
+            (Pattern::Name(one), Pattern::Name(other)) => one == other,
+            (Pattern::Below(parent), Pattern::Name(name)) => name.is_below(parent),
+            (Pattern::Below(parent), Pattern::Below(other)) => {
+                other == parent || other.is_below(parent)
+            }
+            (Pattern::Addresses(one), Pattern::Addresses(other)) => {
+                one == other || other.only().is_some_and(|only| self.lists_address(only))
+            }
+            _ => false,
+        };
+        covers_host && other.allowed_ports().all(|port| self.allows_port(port))
+    }
+
     /// The ports that have to be listened on for a rule that allows.
     pub(crate) fn allowed_ports(&self) -> Box<dyn Iterator<Item = u16> + '_> {
         match &self.ports {
@@ -302,6 +321,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_rule_allows_all_of_another_only_when_that_is_certain() {
+        let rule = |text| Rule::parse(text).unwrap();
+        for (one, other, expected) in [
+            ("a.example", "a.example", true),
+            ("a.example", "b.example", false),
+            ("a.example", "a.example:8443", false),
+            ("a.example:80-90,443", "a.example", true),
+            ("*.example", "a.example", true),
+            ("*.example", "example", false),
+            ("*.example", "*.a.example", true),
+            ("*.a.example", "*.example", false),
+            ("*", "*.example", true),
+            ("*", "10.0.0.1", false),
+            ("10.0.0.0/8", "10.0.0.0/8", true),
+            ("10.0.0.0/8", "10.1.2.3", true),
+            ("10.0.0.0/8", "11.1.2.3", false),
+            ("0.0.0.0/0", "10.1.2.3", false),
+            ("0.0.0.0/0", "192.0.2.1:443", false),
+            ("0.0.0.0/0", "1.1.1.1", true),
+            ("169.254.0.0/16", "169.254.169.254", false),
+            ("a.example", "10.1.2.3", false),
+        ] {
+            assert_eq!(
+                rule(one).allows_all_of(&rule(other)),
+                expected,
+                "{one} {other}"
+            );
+        }
+    }
 
     fn message(text: &str) -> String {
         RuleMessage(Rule::parse(text).unwrap_err()).to_string()

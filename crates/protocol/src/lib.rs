@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod action;
+pub mod amounts;
 mod decode;
 mod encode;
 mod enums;

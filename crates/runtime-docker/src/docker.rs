@@ -1,7 +1,6 @@
 //! The runtime `docker`.
 
 use std::{
-    num::NonZeroU8,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -9,13 +8,14 @@ use std::{
 use tokio::sync::OnceCell;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
-    SandboxSummary, Statuses, Support,
+    Capabilities, Grant, Isolation, PoolCounts, RequestField, Runtime, RuntimeError, Sandbox,
+    SandboxId, SandboxRequest, SandboxSpec, SandboxSummary, Statuses, Support, request::Shortfall,
 };
 use zareba_wire::BoxFuture;
 
 use crate::{
     DockerOptions, EngineReport, ExitReason, ImageBuilder, LogQuery, Logs, Measured,
+    asked::{self, Answer},
     build::Line,
     directory::instance,
     ending::Condition,
@@ -55,8 +55,8 @@ pub(crate) struct Shared {
     pub(crate) delivered: OnceLock<String>,
     /// Builds for clients.
     pub(crate) builds: Line,
-    engine: OnceCell<Engine>,
-    watcher: OnceLock<Watcher>,
+    engine: Arc<OnceCell<Engine>>,
+    watcher: Arc<OnceLock<Watcher>>,
 }
 
 impl DockerRuntime {
@@ -74,8 +74,8 @@ impl DockerRuntime {
             digest: OnceCell::new(),
             delivered: OnceLock::new(),
             builds: Line::default(),
-            engine: OnceCell::new(),
-            watcher: OnceLock::new(),
+            engine: Arc::default(),
+            watcher: Arc::default(),
         });
         Ok(Self {
             warm: WarmPool::new(Arc::clone(&shared)),
@@ -189,12 +189,15 @@ impl DockerRuntime {
 
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
         self.sweep_once().await?;
+        let mut answer = asked::answer(&self.shared.options, &spec.request)?;
+        require_bounded_workspace(&spec, &mut answer)?;
         if let Some(sandbox) = self.warm.take(&spec).await? {
             return Ok(Arc::new(sandbox));
         }
+        let shared = self.shared.asked(&spec.request, answer.options);
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
         let (timeout, lifetime) = (spec.timeout, self.shared.options.lifetime);
-        let making = make(Arc::clone(&self.shared), spec, Arc::clone(&statuses));
+        let making = make(shared, spec, Arc::clone(&statuses), answer.not_held);
         let making = tokio::spawn(making);
         let made = making.await.map_err(cannot_start)?;
         match made {
@@ -215,7 +218,42 @@ impl DockerRuntime {
     }
 }
 
+/// Only an empty workspace has a bound of its own.
+fn require_bounded_workspace(spec: &SandboxSpec, answer: &mut Answer) -> Result<(), RuntimeError> {
+    if spec.request.disk_bytes.is_none() || spec.workspace.is_none() {
+        return Ok(());
+    }
+    let mut shortfall = Shortfall::new(NAME, spec.request.strictness);
+    let reason = "a workspace that is given has no bound";
+    let remedy = "leave it out, leave out the workspace, or use the runtime `native`";
+    shortfall.lacks(RequestField::Disk, reason, remedy)?;
+    answer.not_held.extend(shortfall.into_fields());
+    Ok(())
+}
+
 impl Shared {
+    /// The same for a sandbox of which something is asked: with its options, and with the same
+    /// Engine, directory and name.
+    pub(crate) fn asked(
+        self: &Arc<Self>,
+        request: &SandboxRequest,
+        options: DockerOptions,
+    ) -> Arc<Self> {
+        if *request == SandboxRequest::default() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            options,
+            directory: self.directory.clone(),
+            owner: self.owner.clone(),
+            digest: self.digest.clone(),
+            delivered: self.delivered.clone(),
+            builds: Line::default(),
+            engine: Arc::clone(&self.engine),
+            watcher: Arc::clone(&self.watcher),
+        })
+    }
+
     /// The Engine, which is greeted at the first time.
     pub(crate) async fn engine(&self) -> Result<Engine, RuntimeError> {
         let connected = self
@@ -259,13 +297,8 @@ impl Runtime for DockerRuntime {
         self.warm.reserve(spec)
     }
 
-    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
-        let mut options = self.shared.options.clone();
-        let usage = &mut options.usage;
-        usage.memory_bytes = usage.memory_bytes.saturating_mul(times.get().into());
-        usage.cpu_millis = usage.cpu_millis.saturating_mul(times.get().into());
-        options.warm.sandboxes = 0;
-        Some(Self::new(options).map(|scaled| Arc::new(scaled) as Arc<dyn Runtime>))
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        asked::answer(&self.shared.options, request).map(|answer| answer.grant())
     }
 
     fn pool(&self) -> Option<PoolCounts> {

@@ -9,11 +9,12 @@ use std::{
 use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSummaryStateEnum};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    RuntimeError, SandboxId, SandboxState, SandboxSummary, Statuses, directory::Claim, life,
+    RuntimeError, SandboxId, SandboxRequest, SandboxState, SandboxSummary, Statuses,
+    directory::Claim, life,
 };
 
 use crate::{
-    EngineError, EnginePlace, Lifetime, delivery,
+    EngineError, EnginePlace, Lifetime, asked, delivery,
     docker::{NAME, Shared},
     door::{Doorway, Link},
     ending::Condition,
@@ -28,6 +29,15 @@ use crate::{
     sandbox::{DockerSandbox, Parts},
     wake::{Wake, wake},
 };
+
+/// What it was made with. A request that is not held any more was, when it was made; what is
+/// configured now is the nearest that is known.
+fn as_asked(shared: &Arc<Shared>, request: &SandboxRequest) -> Arc<Shared> {
+    match asked::answer(&shared.options, request) {
+        Ok(answer) => shared.asked(request, answer.options),
+        Err(_) => Arc::clone(shared),
+    }
+}
 
 /// Finds a sandbox by its name.
 pub(crate) async fn find(
@@ -86,11 +96,11 @@ pub(crate) async fn find(
     let parts = Parts {
         id: sandbox,
         container: record.container.clone(),
+        shared: as_asked(shared, &record.request),
         record,
         image: None,
         held: None,
         link,
-        shared: Arc::clone(shared),
         engine,
         statuses,
         life,

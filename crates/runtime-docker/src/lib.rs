@@ -46,6 +46,7 @@ mod wake;
 mod watcher;
 
 mod archive;
+mod asked;
 mod copy;
 mod directory;
 mod keep;

@@ -13,7 +13,7 @@ use std::{
 use bollard::models::{NetworkCreateRequest, VolumeCreateRequest};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    RuntimeError, SandboxId, SandboxSpec, Statuses,
+    RequestField, RuntimeError, SandboxId, SandboxSpec, Statuses,
     directory::{Claim, DirectoryError},
     life,
 };
@@ -64,6 +64,7 @@ struct Made {
     remains: Remains,
     awake: Awake,
     container: String,
+    not_held: Vec<RequestField>,
 }
 
 /// Why nothing came of an attempt.
@@ -102,6 +103,7 @@ pub(crate) async fn make(
     shared: Arc<Shared>,
     spec: SandboxSpec,
     statuses: Arc<Statuses>,
+    not_held: Vec<RequestField>,
 ) -> Result<DockerSandbox, RuntimeError> {
     let id = match spec.id.clone() {
         Some(id) => id,
@@ -136,6 +138,7 @@ pub(crate) async fn make(
                 remains,
                 awake,
                 container,
+                not_held,
             },
         ),
         Err(error) => {
@@ -163,6 +166,8 @@ fn own(
         lifetime: Lifetime::WithUs,
         image: made.plan.image,
         created: SystemTime::now(),
+        request: spec.request.clone(),
+        not_held: made.not_held,
         relaxed: [made.plan.relaxed, made.awake.loose].concat(),
         place: options.place,
     };

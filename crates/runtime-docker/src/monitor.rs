@@ -232,6 +232,7 @@ pub(crate) async fn describe(parts: &Parts) -> Result<Value, EngineError> {
         },
         "mounts": mounts.collect::<Vec<_>>(),
         "temporary": host.tmpfs,
+        "not_held": parts.record.not_held,
         "relaxed": parts.record.relaxed,
         "use": used,
     }))

@@ -22,6 +22,7 @@ fn spec() -> SandboxSpec {
         environment: Vec::new(),
         no_change_timeout: Duration::from_secs(1),
         timeout: Duration::from_secs(1),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     }
 }

@@ -8,8 +8,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use zareba_runtime::notes::{self, milliseconds};
+use zareba_runtime::{
+    RequestField, SandboxRequest,
+    notes::{self, milliseconds},
+};
 
 use crate::{EnginePlace, Lifetime};
 
@@ -28,6 +32,10 @@ pub(crate) struct Record {
     pub(crate) lifetime: Lifetime,
     pub(crate) image: String,
     pub(crate) created: SystemTime,
+    /// What was asked of it.
+    pub(crate) request: SandboxRequest,
+    /// What of that does not hold.
+    pub(crate) not_held: Vec<RequestField>,
     /// What is weaker than it could be.
     pub(crate) relaxed: Vec<String>,
     /// Where its Engine was: that decides how it is reached.
@@ -60,6 +68,8 @@ impl Record {
             "idle_timeout_ms": idle_timeout.map(milliseconds),
             "image": self.image,
             "created_ms": notes::since_epoch(self.created),
+            "request": self.request,
+            "not_held": self.not_held,
             "relaxed": self.relaxed,
             "elsewhere": self.place == EnginePlace::Elsewhere,
         })
@@ -90,6 +100,8 @@ impl Record {
             },
             image: text("image")?,
             created: UNIX_EPOCH + Duration::from_millis(number("created_ms")?),
+            request: added(document, "request")?,
+            not_held: added(document, "not_held")?,
             relaxed: relaxed
                 .iter()
                 .map(|item| item.as_str().map(str::to_owned))
@@ -99,6 +111,14 @@ impl Record {
                 _ => EnginePlace::ThisMachine,
             },
         })
+    }
+}
+
+/// A part that records did not have from the beginning.
+fn added<T: DeserializeOwned + Default>(document: &Value, key: &str) -> Option<T> {
+    match document.get(key) {
+        Some(value) => T::deserialize(value).ok(),
+        None => Some(T::default()),
     }
 }
 
@@ -128,6 +148,11 @@ mod tests {
             },
             image: "debian:12".to_owned(),
             created: UNIX_EPOCH + Duration::from_millis(1_234_567),
+            request: SandboxRequest {
+                pids: Some(99),
+                ..SandboxRequest::default()
+            },
+            not_held: vec![RequestField::Allow],
             relaxed: vec!["network: host".to_owned()],
             place: EnginePlace::Elsewhere,
         }

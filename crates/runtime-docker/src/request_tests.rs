@@ -31,6 +31,7 @@ fn sent_with(program: Program<'_>, change: impl FnOnce(&mut DockerOptions)) -> V
         environment: vec![("GIVEN".to_owned(), "it's $HOME".to_owned())],
         no_change_timeout: Duration::from_secs(30),
         timeout: Duration::from_secs(120),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     };
     let plan = Plan::new(&options, &spec, SandboxId::new("one").unwrap()).unwrap();

@@ -18,8 +18,8 @@ use zareba_protocol::{
     ObservationKind, RunCommand, RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
-    life::Life,
+    Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
+    Variables, life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -377,6 +377,10 @@ impl Sandbox for DockerSandbox {
 
     fn runtime(&self) -> &'static str {
         NAME
+    }
+
+    fn not_held(&self) -> &[RequestField] {
+        &self.parts.record.not_held
     }
 
     fn status(&self) -> RuntimeStatus {

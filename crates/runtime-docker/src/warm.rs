@@ -13,7 +13,8 @@ use std::{
 
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    PoolCounts, RuntimeError, SandboxId, SandboxSpec, StatusCallback, StatusUpdate, Statuses,
+    PoolCounts, RuntimeError, SandboxId, SandboxRequest, SandboxSpec, StatusCallback, StatusUpdate,
+    Statuses,
 };
 
 use crate::{Lifetime, docker::Shared, make::make, sandbox::DockerSandbox};
@@ -173,6 +174,7 @@ impl WarmPool {
         let image = spec.image.as_ref();
         spec.workspace.is_none()
             && spec.environment.is_empty()
+            && spec.request == SandboxRequest::default()
             && spec.no_change_timeout == options.warm.no_change_timeout
             && image.is_none_or(|image| Some(image) == options.image.as_ref())
     }
@@ -270,10 +272,11 @@ async fn fill(
             environment: Vec::new(),
             no_change_timeout: shared.options.warm.no_change_timeout,
             timeout: TIMEOUT,
+            request: SandboxRequest::default(),
             on_status: Some(heir.callback()),
         };
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
-        let sandbox = make(Arc::clone(shared), spec, statuses).await?;
+        let sandbox = make(Arc::clone(shared), spec, statuses, Vec::new()).await?;
         let rejected = {
             let mut state = lock();
             if is_wanted(&mut state) {

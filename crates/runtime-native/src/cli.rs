@@ -10,9 +10,10 @@ use zareba_executor::{
 };
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, Statuses,
-    Support, Variables,
+    Capabilities, Grant, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxRequest,
+    SandboxSpec, Statuses, Support, Variables,
     life::{self, Keeper},
+    request::grant_without_walls,
 };
 use zareba_wire::BoxFuture;
 
@@ -81,6 +82,7 @@ impl CliRuntime {
 
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
         let variables = Variables::new(spec.environment.clone())?;
+        let not_held = self.grant(&spec.request)?.not_held;
         notice::tell_once();
         if self.swept.set(()).is_ok() {
             self.reap()?;
@@ -105,6 +107,7 @@ impl CliRuntime {
             runtime: NAME,
             workspace: std::fs::canonicalize(&workspace).unwrap_or(workspace),
             timeout: spec.timeout,
+            not_held,
             variables: self.options.variables,
             statuses,
             link,
@@ -159,6 +162,10 @@ impl Runtime for CliRuntime {
             checkpoint: Support::No,
             attach: Support::No,
         }
+    }
+
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        grant_without_walls(NAME, request)
     }
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {

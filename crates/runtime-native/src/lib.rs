@@ -34,11 +34,12 @@ pub use cli::CliRuntime;
 pub use local::LocalRuntime;
 pub use native::{
     DiskLimit, Hold, Holds, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode,
-    Usage, Walls, WorkspaceMode, can_hold, supervise,
+    Usage, Walls, can_hold, supervise,
 };
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};
 pub use spawner::serve_spawner;
+pub use zareba_runtime::WorkspaceMode;
 
 /// How a command of our program is run in a process that is a copy of another: with its arguments,
 /// the program's name first, and its whole environment. Returns the exit status.

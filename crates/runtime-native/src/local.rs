@@ -8,15 +8,15 @@ mod launch;
 mod warm;
 
 use std::{
-    num::NonZeroU8,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
+use zareba_egress::Policy;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
-    SandboxSummary, Statuses, Support, Variables,
+    Capabilities, Grant, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId,
+    SandboxRequest, SandboxSpec, SandboxSummary, Statuses, Support, Variables,
 };
 use zareba_wire::BoxFuture;
 
@@ -25,7 +25,7 @@ use self::{
     warm::WarmPool,
 };
 use crate::{
-    LocalOptions, NativeOptions, ServerLifetime, Usage, Walls,
+    LocalOptions, NativeOptions, ServerLifetime, Walls,
     cli::failed,
     sandbox::{NativeSandbox, Parts},
     spawner::Spawner,
@@ -62,7 +62,12 @@ impl LocalRuntime {
             options,
             local,
             walls,
+            rules: None,
         });
+        Self::of(launcher)
+    }
+
+    fn of(launcher: Arc<Launcher>) -> Self {
         Self {
             warm: WarmPool::new(&launcher),
             launcher,
@@ -70,25 +75,16 @@ impl LocalRuntime {
         }
     }
 
-    /// The same with so many times the memory and processors behind its walls, and nothing kept
-    /// warm; `None` without walls.
-    pub(crate) fn scaled(&self, times: NonZeroU8) -> Option<Self> {
-        let walls = self.launcher.walls.as_ref()?;
-        let usage = Usage {
-            memory_bytes: walls.usage.memory_bytes.saturating_mul(times.get().into()),
-            cpu_millis: walls.usage.cpu_millis.saturating_mul(times.get().into()),
-            ..walls.usage
-        };
-        let walls = Walls {
-            usage,
-            ..walls.clone()
-        };
-        let local = LocalOptions {
-            warm_servers: 0,
-            ..self.launcher.local.clone()
-        };
-        let options = self.launcher.options.clone();
-        Some(Self::behind(options, local, Some(walls)))
+    /// The same with an operator's rules for sandboxes that ask for a filtered network.
+    pub(crate) fn ruled_by(self, rules: Policy) -> Self {
+        let launcher = &self.launcher;
+        Self::of(Arc::new(Launcher {
+            spawner: Arc::clone(&launcher.spawner),
+            options: launcher.options.clone(),
+            local: launcher.local.clone(),
+            walls: launcher.walls.clone(),
+            rules: Some(rules),
+        }))
     }
 
     /// Starts executors until as many wait as were asked for, and what makes sandboxes start fast.
@@ -129,6 +125,7 @@ impl LocalRuntime {
 
     async fn start(&self, spec: SandboxSpec) -> Result<Arc<dyn Sandbox>, RuntimeError> {
         let variables = Variables::new(spec.environment.clone())?;
+        let decided = self.launcher.decide(&spec.request)?;
         self.launcher.tell_once();
         self.sweep_once().await?;
         let statuses = Arc::new(Statuses::new(spec.on_status.clone()));
@@ -141,7 +138,7 @@ impl LocalRuntime {
             }
             None => self
                 .launcher
-                .launch(&spec, &variables, &statuses)
+                .launch(&spec, decided, &variables, &statuses)
                 .await
                 .map_err(|error| failed(&statuses, error))?,
         };
@@ -166,6 +163,7 @@ impl LocalRuntime {
             runtime: self.launcher.name(),
             workspace: started.workspace,
             timeout: spec.timeout,
+            not_held: started.not_held,
             variables: self.launcher.options.variables,
             statuses,
             link: started.link,
@@ -205,6 +203,14 @@ impl Runtime for LocalRuntime {
 
     fn reserve(&self, spec: &SandboxSpec) -> Option<SandboxId> {
         self.warm.reserve(spec)
+    }
+
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        self.launcher.decide(request).map(|decided| decided.grant)
+    }
+
+    fn covers_rule(&self, rule: &str) -> bool {
+        self.launcher.covers_rule(rule)
     }
 
     fn pool(&self) -> Option<PoolCounts> {

@@ -4,6 +4,7 @@
 //! the executor in it, and everything else, from the socket to the warm servers, is the same.
 //! `view` says what exists inside.
 
+mod asked;
 mod described;
 mod disk;
 mod doorman;
@@ -20,19 +21,19 @@ mod view;
 mod watch;
 
 use std::{
-    num::NonZeroU8,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use zareba_runtime::{
-    Capabilities, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec,
-    SandboxSummary, Support,
+    Capabilities, Grant, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId,
+    SandboxRequest, SandboxSpec, SandboxSummary, Support, WorkspaceMode,
 };
 use zareba_wire::BoxFuture;
 
 use crate::{LocalOptions, LocalRuntime, NativeOptions};
 
+pub(crate) use asked::{answer, covers_rule};
 pub use disk::DiskLimit;
 pub(crate) use doorman::VisitError;
 pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded};
@@ -40,9 +41,9 @@ pub(crate) use groups::forget_group;
 pub use holds::{Hold, Holds, can_hold};
 pub(crate) use supervise::KEPT_LINE;
 pub use supervise::{SuperviseError, Supervision, Usage, supervise};
+pub use view::SystemMode;
 use view::View;
 pub(crate) use view::WORKSPACE;
-pub use view::{SystemMode, WorkspaceMode};
 
 pub(crate) const NAME: &str = "native";
 
@@ -133,6 +134,13 @@ impl NativeRuntime {
         Self(LocalRuntime::behind(options, local, Some(walls)))
     }
 
+    /// The same with an operator's rules for sandboxes that ask for a filtered network, where the
+    /// walls filter none by themselves.
+    #[must_use]
+    pub fn ruled_by(self, rules: zareba_egress::Policy) -> Self {
+        Self(self.0.ruled_by(rules))
+    }
+
     /// Starts sandboxes until as many wait as were asked for, and what makes others start fast.
     ///
     /// # Errors
@@ -185,9 +193,12 @@ impl Runtime for NativeRuntime {
         self.0.reserve(spec)
     }
 
-    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
-        let scaled = self.0.scaled(times)?;
-        Some(Ok(Arc::new(Self(scaled))))
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        self.0.grant(request)
+    }
+
+    fn covers_rule(&self, rule: &str) -> bool {
+        self.0.covers_rule(rule)
     }
 
     fn pool(&self) -> Option<PoolCounts> {

@@ -8,8 +8,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
-use zareba_runtime::notes::{self, Draft, milliseconds};
+use zareba_runtime::{
+    RequestField,
+    notes::{self, Draft, milliseconds},
+};
 
 use crate::process::ProcessIdentity;
 
@@ -27,6 +31,8 @@ pub(crate) struct Record {
     /// How long an action may take that does not say so itself.
     pub(crate) timeout: Duration,
     pub(crate) lifetime: RecordedLifetime,
+    /// What was asked for and does not hold.
+    pub(crate) not_held: Vec<RequestField>,
     /// The image whose files it has.
     pub(crate) image: Option<String>,
     pub(crate) created: SystemTime,
@@ -57,6 +63,7 @@ impl Record {
             "timeout_ms": milliseconds(self.timeout),
             "kept_alive": kept_alive,
             "idle_timeout_ms": idle_timeout.map(milliseconds),
+            "not_held": self.not_held,
             "image": self.image,
             "created_ms": notes::since_epoch(self.created),
         });
@@ -89,6 +96,10 @@ impl Record {
                 RecordedLifetime::KeptAlive { idle_timeout }
             } else {
                 RecordedLifetime::WithItsOwner
+            },
+            not_held: match document.get("not_held") {
+                Some(fields) => Vec::deserialize(fields).ok()?,
+                None => Vec::new(),
             },
             image: text("image"),
             created: UNIX_EPOCH + Duration::from_millis(number("created_ms")?),
@@ -133,6 +144,7 @@ mod tests {
             lifetime: RecordedLifetime::KeptAlive {
                 idle_timeout: Some(Duration::from_millis(1500)),
             },
+            not_held: vec![RequestField::Memory],
             image: Some("debian:12".to_owned()),
             created: UNIX_EPOCH + Duration::from_millis(1_234_567),
         }

@@ -16,8 +16,8 @@ use zareba_protocol::{
     RunCommand, RuntimeStatus,
 };
 use zareba_runtime::{
-    Activity, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
-    Variables, life::Life,
+    Activity, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses,
+    Turns, Variables, life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -39,6 +39,8 @@ pub(crate) struct Parts {
     pub(crate) runtime: &'static str,
     pub(crate) workspace: PathBuf,
     pub(crate) timeout: Duration,
+    /// What was asked for and does not hold.
+    pub(crate) not_held: Vec<RequestField>,
     pub(crate) variables: VariableStore,
     pub(crate) statuses: Arc<Statuses>,
     pub(crate) link: Link,
@@ -235,6 +237,10 @@ impl Sandbox for NativeSandbox {
         self.parts.runtime
     }
 
+    fn not_held(&self) -> &[RequestField] {
+        &self.parts.not_held
+    }
+
     fn status(&self) -> RuntimeStatus {
         self.parts.statuses.current()
     }
@@ -339,7 +345,12 @@ impl Sandbox for NativeSandbox {
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {
-        let inspect = |enclosure: &Enclosure| enclosure.inspect().ok_or(PauseError::Ended);
+        let not_held = self.parts.not_held.clone();
+        let inspect = |enclosure: &Enclosure| {
+            let mut found = enclosure.inspect().ok_or(PauseError::Ended)?;
+            found["not_held"] = not_held.into_iter().map(RequestField::as_str).collect();
+            Ok(found)
+        };
         Box::pin(self.outside("inspect a sandbox", inspect))
     }
 

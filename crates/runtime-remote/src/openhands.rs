@@ -13,8 +13,9 @@ use std::{
 use tokio::sync::oneshot;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, SandboxState,
-    SandboxSummary, Statuses, Support, Variables,
+    Capabilities, Grant, Isolation, RequestField, Runtime, RuntimeError, Sandbox, SandboxId,
+    SandboxRequest, SandboxSpec, SandboxState, SandboxSummary, Statuses, Support, Variables,
+    request::hold_nothing,
 };
 use zareba_wire::BoxFuture;
 
@@ -33,6 +34,8 @@ use crate::{
 };
 
 const NAME: &str = "remote";
+/// Why no part of a request is sent on.
+const HOLDS_NOTHING: &str = "OpenHands' API has no field for it";
 
 /// Sandboxes of a server that speaks OpenHands' remote runtime API.
 ///
@@ -51,6 +54,7 @@ struct Shared {
 /// What a new handle on a sandbox is like.
 struct Handle {
     id: SandboxId,
+    not_held: Vec<RequestField>,
     timeout: Duration,
     farewell: Farewell,
     statuses: Statuses,
@@ -75,6 +79,7 @@ impl OpenHandsRuntime {
 impl Shared {
     async fn create(&self, spec: SandboxSpec) -> Result<RemoteSandbox, RuntimeError> {
         let environment = self.environment(&spec)?;
+        let not_held = hold_nothing(NAME, &spec.request, HOLDS_NOTHING)?;
         let id = match spec.id {
             Some(id) => id,
             None => random_id()?,
@@ -82,6 +87,7 @@ impl Shared {
         let handle = Handle {
             id: id.clone(),
             timeout: spec.timeout,
+            not_held,
             farewell: self.options.farewell,
             statuses: Statuses::new(spec.on_status),
         };
@@ -144,6 +150,7 @@ impl Shared {
             runtime: NAME,
             workspace,
             timeout: handle.timeout,
+            not_held: handle.not_held,
             variables: self.options.variables,
             farewell: handle.farewell,
             statuses: handle.statuses,
@@ -165,6 +172,7 @@ impl Shared {
             Handle {
                 id,
                 timeout: self.options.action_timeout,
+                not_held: Vec::new(),
                 farewell: Farewell::Leave,
                 statuses,
             },
@@ -222,6 +230,13 @@ impl Runtime for OpenHandsRuntime {
             checkpoint: Support::No,
             attach: Support::Yes,
         }
+    }
+
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        Ok(Grant {
+            not_held: hold_nothing(NAME, request, HOLDS_NOTHING)?,
+            ..Grant::default()
+        })
     }
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {

@@ -13,7 +13,8 @@ use zareba_protocol::{
     RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns, Variables,
+    Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
+    Variables,
 };
 use zareba_wire::{
     BoxFuture,
@@ -49,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) id: SandboxId,
     pub(crate) runtime: &'static str,
     pub(crate) workspace: PathBuf,
+    /// What was asked for and does not hold.
+    pub(crate) not_held: Vec<RequestField>,
     pub(crate) timeout: Duration,
     pub(crate) variables: VariableStore,
     pub(crate) farewell: Farewell,
@@ -310,6 +313,10 @@ impl Sandbox for RemoteSandbox {
 
     fn runtime(&self) -> &'static str {
         self.place.parts.runtime
+    }
+
+    fn not_held(&self) -> &[RequestField] {
+        &self.place.parts.not_held
     }
 
     fn status(&self) -> RuntimeStatus {

@@ -8,11 +8,15 @@ mod programs;
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
-use zareba_client::{Client, ClientError, CreateSession, PageQuery, Session, SessionState, Setup};
+use zareba_client::{
+    Bytes, Client, ClientError, Cpus, CreateSession, ErrorCode, Network, PageQuery, Resources,
+    Session, SessionState, Setup, WorkspaceMode as ApiWorkspaceMode,
+};
 use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{
-    Capabilities, Isolation, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, SandboxState,
-    SandboxSummary, Statuses, Support, Variables,
+    Capabilities, Grant, Isolation, RequestField, Runtime, RuntimeError, Sandbox, SandboxId,
+    SandboxRequest, SandboxSpec, SandboxState, SandboxSummary, Statuses, Strictness, Support,
+    Variables, WorkspaceMode,
 };
 use zareba_wire::BoxFuture;
 
@@ -97,8 +101,40 @@ impl Shared {
         let workspace = workspace.transpose().map_err(|_| RuntimeError::Invalid {
             message: "the path of the workspace is not UTF-8".to_owned(),
         })?;
+        let SandboxRequest {
+            network,
+            memory_bytes,
+            cpu_millis,
+            pids,
+            disk_bytes,
+            workspace_mode,
+            user,
+            mounts,
+            plugins,
+            strictness,
+        } = spec.request;
         let pairs = variables.iter();
         Ok(CreateSession {
+            network: network.map(|network| Network {
+                mode: network.mode,
+                allow: network.allow,
+                deny: network.deny,
+            }),
+            resources: Resources {
+                memory: memory_bytes.map(Bytes),
+                cpus: cpu_millis.map(Cpus::of_millis),
+                pids,
+                disk: disk_bytes.map(Bytes),
+            },
+            workspace_mode: workspace_mode.map(|mode| match mode {
+                WorkspaceMode::ReadOnly => ApiWorkspaceMode::ReadOnly,
+                WorkspaceMode::CopyOnWrite => ApiWorkspaceMode::CopyOnWrite,
+                WorkspaceMode::ReadWrite => ApiWorkspaceMode::ReadWrite,
+            }),
+            user,
+            mounts,
+            plugins,
+            best_effort: strictness == Strictness::BestEffort,
             id,
             runtime: self.options.runtime.clone(),
             image: spec.image,
@@ -127,6 +163,11 @@ impl Shared {
             runtime: NAME,
             workspace: session.workspace.clone().into(),
             timeout,
+            not_held: session
+                .not_held
+                .iter()
+                .filter_map(|name| RequestField::named(name))
+                .collect(),
             variables: self.options.variables,
             farewell,
             statuses,
@@ -214,6 +255,11 @@ impl Runtime for ZarebaRuntime {
         }
     }
 
+    /// The other server decides, and says so when it is asked.
+    fn grant(&self, _request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        Ok(Grant::default())
+    }
+
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
@@ -259,10 +305,19 @@ fn sandbox_id(session: &SessionId) -> Result<SandboxId, RuntimeError> {
 
 fn started_not(error: ClientError) -> RuntimeError {
     use zareba_protocol::ErrorClass::{Invalid, Unsupported};
+    let is_forbidden = error.code() == Some(ErrorCode::Forbidden);
     match error.class() {
-        Invalid | Unsupported => RuntimeError::Invalid {
-            message: format!("the server makes no such session: {error}"),
-        },
+        class if is_forbidden || matches!(class, Invalid | Unsupported) => {
+            let hint = match &error {
+                ClientError::Refused {
+                    hint: Some(hint), ..
+                } => format!("; {hint}"),
+                _ => String::new(),
+            };
+            RuntimeError::Invalid {
+                message: format!("the server makes no such session: {error}{hint}"),
+            }
+        }
         _ => RuntimeError::Start {
             runtime: NAME,
             source: Box::new(error),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zareba_protocol::ErrorClass;
 use zareba_wire::{files::FileError, program::StartProgramError};
 
-use crate::SandboxId;
+use crate::{RequestField, SandboxId};
 
 /// Why a runtime could not do what it was asked for.
 ///
@@ -100,6 +100,18 @@ pub enum RuntimeError {
         /// What it was asked for, as a verb phrase.
         deed: &'static str,
     },
+    /// A part of the request cannot be held.
+    #[error("the runtime `{runtime}` cannot hold `{field}`: {reason}")]
+    Unhonoured {
+        /// Which backend.
+        runtime: &'static str,
+        /// Which part.
+        field: RequestField,
+        /// Why not.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// The request makes no sense.
     #[error("{message}")]
     Invalid {
@@ -151,7 +163,7 @@ impl RuntimeError {
             Self::Denied { .. } => ErrorClass::Permission,
             Self::Program(error) => error.class(),
             Self::File(error) => error.class(),
-            Self::Unsupported { .. } => ErrorClass::Unsupported,
+            Self::Unsupported { .. } | Self::Unhonoured { .. } => ErrorClass::Unsupported,
             Self::Invalid { .. } => ErrorClass::Invalid,
         }
     }

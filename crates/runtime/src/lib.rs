@@ -12,6 +12,7 @@ mod files;
 pub mod life;
 pub mod notes;
 mod place;
+pub mod request;
 mod sandbox;
 mod spec;
 mod status;
@@ -21,6 +22,9 @@ mod variables;
 pub use error::RuntimeError;
 pub use files::SandboxFiles;
 pub use place::SandboxPlace;
+pub use request::{
+    Grant, NetworkGrant, NetworkRequest, RequestField, SandboxRequest, Strictness, WorkspaceMode,
+};
 pub use sandbox::{Activity, CheckpointId, Forwarded, Runtime, Sandbox};
 pub use spec::{
     Capabilities, Isolation, PoolCounts, SandboxId, SandboxSpec, SandboxState, SandboxSummary,

@@ -1,6 +1,6 @@
 //! The two traits: what makes sandboxes, and a sandbox.
 
-use std::{net::SocketAddr, num::NonZeroU8, path::Path, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -12,7 +12,8 @@ use zareba_wire::{
 };
 
 use crate::{
-    Capabilities, PoolCounts, RuntimeError, SandboxFiles, SandboxId, SandboxSpec, SandboxSummary,
+    Capabilities, Grant, PoolCounts, RequestField, RuntimeError, SandboxFiles, SandboxId,
+    SandboxRequest, SandboxSpec, SandboxSummary,
 };
 
 /// A frozen state of a sandbox's files.
@@ -57,11 +58,19 @@ pub trait Runtime: Send + Sync {
         None
     }
 
-    /// A backend like this one whose sandboxes may use so many times the memory and processors of
-    /// its own; `None` when it limits neither. What it makes is found again by this one.
-    fn scaled(&self, times: NonZeroU8) -> Option<Result<Arc<dyn Runtime>, RuntimeError>> {
-        let _ = times;
-        None
+    /// What a sandbox gets of a request, with what is in force where nothing is asked. Nothing is
+    /// made, and no other process is asked.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unhonoured`] for what this backend cannot hold on this machine, unless the
+    /// request is best effort; [`RuntimeError::Invalid`] for what makes no sense.
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError>;
+
+    /// Whether what a rule lets through is let through by the operator's own rules, too.
+    fn covers_rule(&self, rule: &str) -> bool {
+        let usual = self.grant(&SandboxRequest::default());
+        let network = usual.ok().and_then(|usual| usual.network);
+        network.is_some_and(|network| network.allow.iter().any(|own| own == rule))
     }
 
     /// How its sandboxes that are started ahead do, if it has any.
@@ -99,6 +108,11 @@ pub trait Sandbox: Send + Sync {
 
     /// The backend's name.
     fn runtime(&self) -> &'static str;
+
+    /// What was asked for and does not hold, by name; only where the caller has agreed to that.
+    fn not_held(&self) -> &[RequestField] {
+        &[]
+    }
 
     /// How it is now.
     fn status(&self) -> RuntimeStatus;

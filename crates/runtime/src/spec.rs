@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::StatusCallback;
+use crate::{SandboxRequest, StatusCallback};
 
 /// The name of a sandbox: unique among all that there ever are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +52,8 @@ pub struct SandboxSpec {
     pub no_change_timeout: Duration,
     /// How long an action may take that does not say so itself.
     pub timeout: Duration,
+    /// What else is asked of it.
+    pub request: SandboxRequest,
     /// Told of every change of status.
     pub on_status: Option<StatusCallback>,
 }
@@ -68,6 +70,7 @@ impl fmt::Debug for SandboxSpec {
             .field("environment", &names)
             .field("no_change_timeout", &self.no_change_timeout)
             .field("timeout", &self.timeout)
+            .field("request", &self.request)
             .finish_non_exhaustive()
     }
 }

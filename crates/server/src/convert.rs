@@ -4,12 +4,17 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use zareba_api as api;
 use zareba_eventlog::{EntryKind, Health};
-use zareba_runtime::{Isolation, PoolCounts, Runtime, Support};
+use zareba_runtime::{
+    Grant, Isolation, NetworkRequest, PoolCounts, RequestField, Runtime, SandboxRequest,
+    Strictness, Support, WorkspaceMode,
+};
 use zareba_session::{
-    Idle, NewSession, Record, Secret, SessionInfo, SessionLimits, SessionState, Setup, event_json,
+    Idle, NewSession, Record, RequestMaxima, Secret, SessionInfo, SessionLimits, SessionState,
+    Setup, event_json,
 };
 
-pub(crate) fn new_session(create: api::CreateSession) -> NewSession {
+pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> NewSession {
+    let request = request(&create);
     let secrets = create.secrets.into_iter();
     NewSession {
         id: create.id,
@@ -32,12 +37,83 @@ pub(crate) fn new_session(create: api::CreateSession) -> NewSession {
             api::Setup::Workspace => Setup::Workspace,
             api::Setup::Nothing => Setup::Nothing,
         },
+        request,
+        maxima: maxima(quota),
         scale: None,
-        quota: None,
+        quota: quota.sessions,
+    }
+}
+
+/// What the holder of a key may ask for at most.
+pub(crate) fn maxima(quota: &api::KeyQuota) -> RequestMaxima {
+    RequestMaxima {
+        memory_bytes: quota.memory_max.map(|bytes| bytes.0),
+        cpu_millis: quota.cpus_max.map(api::Cpus::millis),
+        pids: quota.pids_max,
+        disk_bytes: quota.disk_max.map(|bytes| bytes.0),
+    }
+}
+
+fn request(create: &api::CreateSession) -> SandboxRequest {
+    let api::Resources {
+        memory,
+        cpus,
+        pids,
+        disk,
+    } = create.resources;
+    SandboxRequest {
+        network: create.network.clone().map(|network| NetworkRequest {
+            mode: network.mode,
+            allow: network.allow,
+            deny: network.deny,
+        }),
+        memory_bytes: memory.map(|bytes| bytes.0),
+        cpu_millis: cpus.map(api::Cpus::millis),
+        pids,
+        disk_bytes: disk.map(|bytes| bytes.0),
+        workspace_mode: create.workspace_mode.map(|mode| match mode {
+            api::WorkspaceMode::ReadOnly => WorkspaceMode::ReadOnly,
+            api::WorkspaceMode::CopyOnWrite => WorkspaceMode::CopyOnWrite,
+            api::WorkspaceMode::ReadWrite => WorkspaceMode::ReadWrite,
+        }),
+        user: create.user.clone(),
+        mounts: create.mounts.clone(),
+        plugins: create.plugins.clone(),
+        strictness: match create.best_effort {
+            true => Strictness::BestEffort,
+            false => Strictness::Strict,
+        },
+    }
+}
+
+/// Where a part of a request stands in the body.
+pub(crate) const fn pointer(field: RequestField) -> &'static str {
+    match field {
+        RequestField::Network => "network.mode",
+        RequestField::Allow => "network.allow",
+        RequestField::Deny => "network.deny",
+        RequestField::Memory => "resources.memory",
+        RequestField::Cpus => "resources.cpus",
+        RequestField::Pids => "resources.pids",
+        RequestField::Disk => "resources.disk",
+        RequestField::WorkspaceMode => "workspace_mode",
+        RequestField::User => "user",
+        RequestField::Mounts => "mounts",
+        RequestField::Plugins => "plugins",
     }
 }
 
 pub(crate) fn session(info: SessionInfo) -> api::Session {
+    let Grant {
+        network,
+        memory_bytes,
+        cpu_millis,
+        pids,
+        disk_bytes,
+        workspace_mode,
+        user,
+        not_held,
+    } = info.grant;
     api::Session {
         id: info.id,
         owner: info.owner.0,
@@ -55,6 +131,27 @@ pub(crate) fn session(info: SessionInfo) -> api::Session {
             when_idle: info.limits.when_idle.map(idle_from),
             life_max: info.limits.life_max.map(api::Seconds::from),
         },
+        network: network.map(|network| api::Network {
+            mode: Some(network.mode),
+            allow: (!network.allow.is_empty()).then_some(network.allow),
+            deny: network.deny,
+        }),
+        resources: api::Resources {
+            memory: memory_bytes.map(api::Bytes),
+            cpus: cpu_millis.map(api::Cpus::of_millis),
+            pids,
+            disk: disk_bytes.map(api::Bytes),
+        },
+        workspace_mode: workspace_mode.map(|mode| match mode {
+            WorkspaceMode::ReadOnly => api::WorkspaceMode::ReadOnly,
+            WorkspaceMode::CopyOnWrite => api::WorkspaceMode::CopyOnWrite,
+            WorkspaceMode::ReadWrite => api::WorkspaceMode::ReadWrite,
+        }),
+        user,
+        not_held: not_held
+            .iter()
+            .map(|field| field.as_str().to_owned())
+            .collect(),
         next_event: info.next_event,
     }
 }

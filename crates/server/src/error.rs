@@ -7,10 +7,12 @@ use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use zareba_api::{ErrorBody, ErrorCode, ErrorDetail};
 use zareba_eventlog::LogError;
 use zareba_protocol::{DecodeError, ErrorClass};
-use zareba_runtime::RuntimeError;
+use zareba_runtime::{RequestField, RuntimeError};
 use zareba_session::SessionError;
 use zareba_tools::ToolError;
 use zareba_wire::serving::BodyError;
+
+use crate::convert;
 
 /// An error on its way to the client. It travels as an extension of an empty answer, and the
 /// gate, which knows the request's id, writes the body.
@@ -23,6 +25,8 @@ pub struct ApiError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The part of the request that is meant.
+    pub field: Option<&'static str>,
     retry_after: Option<Duration>,
 }
 
@@ -33,6 +37,7 @@ impl ApiError {
             code,
             message: message.into(),
             hint: None,
+            field: None,
             retry_after: None,
         }
     }
@@ -42,6 +47,15 @@ impl ApiError {
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The same with the part of the request that is meant.
+    #[must_use]
+    pub(crate) fn about(self, field: RequestField) -> Self {
+        Self {
+            field: Some(convert::pointer(field)),
             ..self
         }
     }
@@ -90,6 +104,7 @@ impl ApiError {
                 code: self.code,
                 message: self.message,
                 hint: self.hint,
+                field: self.field.map(str::to_owned),
                 request_id: request_id.to_owned(),
             },
         }
@@ -125,6 +140,9 @@ impl From<SessionError> for ApiError {
         let message = error.to_string();
         let code = match error {
             SessionError::NotFound { session } => return Self::no_session(session.as_str()),
+            SessionError::NotPermitted { field, hint, .. } => {
+                return Self::forbidden(message).with_hint(hint).about(field);
+            }
             SessionError::Runtime(error) => return error.into(),
             SessionError::Log(error) => return error.into(),
             SessionError::NoAction { .. } => ErrorCode::NotFound,
@@ -151,6 +169,11 @@ impl From<RuntimeError> for ApiError {
             Err(error) => error,
         };
         let code = match &error {
+            RuntimeError::Unhonoured { field, remedy, .. } => {
+                let (message, hint) = (error.to_string(), remedy.clone());
+                let refused = Self::new(ErrorCode::Unsupported, message);
+                return refused.with_hint(hint).about(*field);
+            }
             RuntimeError::Start { .. } => ErrorCode::StartFailed,
             RuntimeError::Closed { .. } | RuntimeError::Paused { .. } => ErrorCode::Conflict,
             RuntimeError::Denied { .. } => ErrorCode::GuardDenied,

@@ -14,7 +14,7 @@ use zareba_facades::openhands::{
 use zareba_session::Sessions;
 use zareba_wire::{BoxFuture, serving::Peer};
 
-use crate::{Authenticator, Denied, Extension, Principal, usage::Exhausted};
+use crate::{Authenticator, Denied, Extension, Principal, convert, usage::Exhausted};
 
 /// OpenHands' remote runtime API and the action execution API of every session, for
 /// [`Server::with_extension`](crate::Server::with_extension). They check keys by themselves, the
@@ -105,6 +105,7 @@ fn principal_of(principal: Principal) -> facade::Principal {
             KeyScope::Admin => Rights::Administer,
         },
         session: principal.session,
+        maxima: convert::maxima(&principal.quota),
         sessions_max: principal.quota.sessions,
         actions_per_minute: principal.quota.actions_per_minute,
     }

@@ -77,6 +77,10 @@ fn variables(new: &NewSession) -> Result<(), SessionError> {
                  {VARIABLE_BYTES_MAX} are possible: put it into a file"
             ));
         }
+        if name == "PATH" && !value.split(':').any(|place| place.starts_with('/')) {
+            let reason = "the variable `PATH` must name a directory that begins with `/`, or no shell is found";
+            return invalid(reason.to_owned());
+        }
         count += 1;
         bytes += own;
     }
@@ -139,6 +143,18 @@ mod tests {
             };
             refused(&limited, "`life_max`");
         }
+    }
+
+    #[test]
+    fn a_search_path_without_a_directory_is_refused_by_its_name() {
+        let with = |path: &str| NewSession {
+            environment: vec![("PATH".to_owned(), path.to_owned())],
+            ..NewSession::default()
+        };
+        for path in ["", ":", "bin:.", "~/bin"] {
+            refused(&with(path), "`PATH`");
+        }
+        all(&with("/opt/tools:.")).unwrap();
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::{
 };
 use zareba_eventlog::{EventLog, Expected, Health, LogError};
 use zareba_protocol::{RuntimeStatus, SessionId};
-use zareba_runtime::{Runtime, Sandbox, SandboxId, Turns};
+use zareba_runtime::{Grant, Runtime, Sandbox, SandboxId, SandboxRequest, Turns};
 
 use crate::{
     Home, Idle, Owner, SessionError, SessionInfo, SessionLimits, SessionState, SessionsOptions,
@@ -73,6 +73,8 @@ pub(crate) struct Facts {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) created: Timestamp,
     pub(crate) limits: SessionLimits,
+    pub(crate) request: SandboxRequest,
+    pub(crate) grant: Grant,
     pub(crate) secret_names: Vec<String>,
 }
 
@@ -191,6 +193,8 @@ impl Conductor {
                 labels: document.labels,
                 created: document.created,
                 limits: document.limits,
+                request: document.request,
+                grant: document.grant,
                 secret_names: document.secret_names,
             },
             pending: Pending::default(),
@@ -233,6 +237,7 @@ impl Conductor {
             created: self.facts.created,
             last_active: now.last_active,
             limits: self.facts.limits,
+            grant: self.facts.grant.clone(),
             next_event: *self.next_event.borrow(),
         }
     }
@@ -483,6 +488,8 @@ impl Conductor {
             created: facts.created,
             last_active: now.last_active,
             limits: facts.limits,
+            request: facts.request.clone(),
+            grant: facts.grant.clone(),
             state: self.state(),
             status: now.status,
             message: now.message.clone(),

@@ -1,12 +1,12 @@
 //! Making a session: what is asked for is checked, written down and begun.
 
-use std::{num::NonZeroU8, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
 use zareba_eventlog::{LogError, Patience};
 use zareba_protocol::{RuntimeStatus, SessionId};
-use zareba_runtime::{Runtime, SandboxSpec};
+use zareba_runtime::{Grant, Runtime, SandboxSpec};
 
 use crate::{
     NewSession, Owner, Secret, SessionError, SessionState, check,
@@ -15,6 +15,7 @@ use crate::{
     event,
     live::Live,
     mask::Mask,
+    permit,
     start::Ingredients,
     workspace,
 };
@@ -28,6 +29,8 @@ pub(crate) async fn session(
 ) -> Result<Arc<Conductor>, SessionError> {
     let (name, runtime) = chosen_runtime(&new, &common)?;
     check::all(&new)?;
+    new.request = permit::permitted(&new, &*runtime, &common.options.permissions)?;
+    let grant = runtime.grant(&new.request)?;
     if let Some(workspace) = &new.workspace {
         new.workspace = Some(workspace::allowed(workspace, &common.options.workspaces).await?);
     }
@@ -39,7 +42,7 @@ pub(crate) async fn session(
     let mask = Mask::new(own.chain(&common.options.hidden));
     let beginning = Beginning {
         id: id.clone(),
-        document: describe(&new, owner, name, &mask),
+        document: describe(&new, grant, owner, name, &mask),
         version: None,
         mask: Some(mask),
     };
@@ -106,7 +109,12 @@ async fn record(session: &Conductor) -> Result<(), SessionError> {
         Err(LogError::Conflict { .. }) => return Err(taken(session).await),
         Err(error) => return Err(error.into()),
     }
-    let facts = json!({ "runtime": session.facts.runtime, "image": session.facts.image });
+    let facts = json!({
+        "runtime": session.facts.runtime,
+        "image": session.facts.image,
+        "request": session.facts.request,
+        "in_force": session.facts.grant,
+    });
     let note = event::note_entry(None, "created", event::object(facts));
     let noted = store.append(session.id.clone(), note, Patience::None).await;
     if let Err(error) = noted {
@@ -136,7 +144,7 @@ fn chosen_runtime(
     let options = &common.options;
     let name = new.runtime.as_ref().unwrap_or(&options.default_runtime);
     match options.runtimes.get(name) {
-        Some(runtime) => Ok((name.clone(), scaled(runtime, new.scale)?)),
+        Some(runtime) => Ok((name.clone(), Arc::clone(runtime))),
         None => {
             let known: Vec<&str> = options.runtimes.keys().map(String::as_str).collect();
             Err(SessionError::Invalid {
@@ -149,26 +157,13 @@ fn chosen_runtime(
     }
 }
 
-/// The runtime, or one like it that gives more.
-fn scaled(
-    runtime: &Arc<dyn Runtime>,
-    scale: Option<NonZeroU8>,
-) -> Result<Arc<dyn Runtime>, SessionError> {
-    let Some(times) = scale.filter(|times| times.get() > 1) else {
-        return Ok(Arc::clone(runtime));
-    };
-    match runtime.scaled(times) {
-        Some(scaled) => Ok(scaled?),
-        None => Err(SessionError::Invalid {
-            message: format!(
-                "the runtime `{}` limits neither memory nor processors",
-                runtime.name()
-            ),
-        }),
-    }
-}
-
-fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> SessionDocument {
+fn describe(
+    new: &NewSession,
+    grant: Grant,
+    owner: Owner,
+    runtime: String,
+    mask: &Mask,
+) -> SessionDocument {
     let now = Timestamp::now();
     let labels = new.labels.iter();
     let labels = labels.map(|(name, label)| (name.clone(), mask.text(label).into_owned()));
@@ -182,6 +177,8 @@ fn describe(new: &NewSession, owner: Owner, runtime: String, mask: &Mask) -> Ses
         created: now,
         last_active: now,
         limits: new.limits,
+        request: new.request.clone(),
+        grant,
         state: SessionState::Starting,
         status: RuntimeStatus::Stopped,
         message: String::new(),
@@ -200,6 +197,7 @@ pub(crate) fn choose_name(new: &NewSession, common: &Common) -> Result<SessionId
 /// The name of a sandbox that waits for somebody, which then is the session's name, too.
 fn started_ahead(new: &NewSession, runtime: &dyn Runtime, common: &Common) -> Option<SessionId> {
     let options = &common.options;
+    let request = permit::permitted(new, runtime, &options.permissions).ok()?;
     let reserved = runtime.reserve(&SandboxSpec {
         id: None,
         image: new.image.clone(),
@@ -207,6 +205,7 @@ fn started_ahead(new: &NewSession, runtime: &dyn Runtime, common: &Common) -> Op
         environment: new.environment.clone(),
         no_change_timeout: new.no_change_timeout.unwrap_or(options.no_change_timeout),
         timeout: new.timeout.unwrap_or(options.timeout),
+        request,
         on_status: None,
     })?;
     SessionId::new(reserved.as_str()).ok()

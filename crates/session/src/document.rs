@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use zareba_eventlog::{DocumentName, LogError};
 use zareba_protocol::{RuntimeStatus, SessionId};
+use zareba_runtime::{Grant, SandboxRequest};
 
 use crate::{Owner, SessionLimits, SessionState, tools::KeptTools};
 
@@ -33,6 +34,12 @@ pub(crate) struct SessionDocument {
     pub(crate) state: SessionState,
     pub(crate) status: RuntimeStatus,
     pub(crate) message: String,
+    /// What else was asked of its sandbox.
+    #[serde(default)]
+    pub(crate) request: SandboxRequest,
+    /// What of that is in force.
+    #[serde(default)]
+    pub(crate) grant: Grant,
     /// The variables whose values are masked.
     pub(crate) secret_names: Vec<String>,
     /// The server that has it, until it ends.

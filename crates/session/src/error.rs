@@ -2,7 +2,7 @@
 
 use zareba_eventlog::LogError;
 use zareba_protocol::{ErrorClass, SessionId};
-use zareba_runtime::RuntimeError;
+use zareba_runtime::{RequestField, RuntimeError};
 use zareba_tools::ToolError;
 
 use crate::SessionState;
@@ -100,6 +100,16 @@ pub enum SessionError {
         /// Which limit, and what it is.
         message: String,
     },
+    /// More is asked of the sandbox than the caller may have.
+    #[error("{message}")]
+    NotPermitted {
+        /// Which part of the request.
+        field: RequestField,
+        /// What was asked for and what may be.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The request makes no sense.
     #[error("{message}")]
     Invalid {
@@ -133,6 +143,7 @@ impl SessionError {
             | Self::SecretsUnknown { .. }
             | Self::TooMany { .. } => ErrorClass::Busy,
             Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
+            Self::NotPermitted { .. } => ErrorClass::Permission,
             Self::Runtime(error) => error.class(),
             Self::Tool(error) => error.class(),
             Self::Log(error) => error.class(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zareba_protocol::{RuntimeStatus, SessionId};
+use zareba_runtime::Grant;
 
 use crate::{Owner, SessionLimits};
 
@@ -53,6 +54,8 @@ pub struct SessionInfo {
     pub last_active: Timestamp,
     /// When it goes to sleep and when it ends.
     pub limits: SessionLimits,
+    /// What is in force in its sandbox.
+    pub grant: Grant,
     /// The number that the next event gets.
     pub next_event: u64,
 }

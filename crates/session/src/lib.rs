@@ -32,6 +32,7 @@ mod mask;
 mod output;
 mod path;
 mod pending;
+mod permit;
 mod recall;
 mod recover;
 mod setup;
@@ -53,6 +54,7 @@ pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
 pub use output::ActionOutput;
+pub use permit::{Permissions, PermittedRules, RequestMaxima};
 pub use session::{ActionRequest, Session};
 pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};
 pub use terminals::{

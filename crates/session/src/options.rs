@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU8, path::PathBuf, time::Durat
 
 use serde::{Deserialize, Serialize};
 use zareba_protocol::SessionId;
+use zareba_runtime::SandboxRequest;
 
-use crate::SessionsOptions;
+use crate::{RequestMaxima, SessionsOptions};
 
 /// Who a session belongs to: the name of an API key's holder. Others do not get to know that it
 /// exists.
@@ -47,6 +48,10 @@ pub struct NewSession {
     pub limits: SessionLimits,
     /// What is run before it is ready.
     pub setup: Setup,
+    /// What else is asked of its sandbox.
+    pub request: SandboxRequest,
+    /// The most that its owner may ask for, where that is less than the server's settings allow.
+    pub maxima: RequestMaxima,
     /// How many times the memory and processors that its runtime usually gives.
     pub scale: Option<NonZeroU8>,
     /// Sessions that its owner may have open at once, this one included, where that is fewer than

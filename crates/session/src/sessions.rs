@@ -13,8 +13,8 @@ use zareba_protocol::SessionId;
 use zareba_runtime::Runtime;
 
 use crate::{
-    Guard, Home, Idle, NewSession, Owner, Secret, Session, SessionError, SessionInfo, SessionState,
-    ToolSource,
+    Guard, Home, Idle, NewSession, Owner, Permissions, Secret, Session, SessionError, SessionInfo,
+    SessionState, ToolSource,
     conductor::{Common, Conductor, Ending},
     create,
     lease::{self, Lease},
@@ -51,6 +51,8 @@ pub struct SessionsOptions {
     /// Directories of this machine that a session may be given as its workspace, with all that is
     /// below them.
     pub workspaces: Vec<PathBuf>,
+    /// What may be asked of a sandbox beyond what its runtime's settings give.
+    pub permissions: Permissions,
     /// Secrets of the operator that programs of sessions can come by, such as those of tool
     /// servers. Every session hides them like its own.
     pub hidden: Vec<Secret>,

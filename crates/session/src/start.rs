@@ -84,6 +84,7 @@ impl Conductor {
             environment: ingredients.environment.clone(),
             no_change_timeout: ingredients.no_change_timeout,
             timeout: ingredients.timeout,
+            request: self.facts.request.clone(),
             on_status: Some(Arc::new(on_status)),
         })
     }

@@ -32,7 +32,7 @@ NOT_USED = {
     # Bodies that are read by hand, because what comes from a proxy must be understood as well.
     "ErrorBody", "ErrorCode", "ErrorDetail",
     # Plain numbers and texts here.
-    "Seconds", "SecretText",
+    "Bytes", "Cpus", "Seconds", "SecretText", "WorkspaceMode",
     # Whoever manages keys has the command line.
     "CreateKey", "CreateSessionKey", "CreatedKey", "Key", "KeyPage", "KeyQuota", "KeyScope",
     "Ticket", "Readiness",

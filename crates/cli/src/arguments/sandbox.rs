@@ -47,6 +47,9 @@ pub(crate) struct SandboxArguments {
     /// Set a variable of the sandbox's shells; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
     pub(crate) variables: Vec<String>,
+    /// Go on without what the runtime cannot hold of these, and say what that is
+    #[arg(long)]
+    pub(crate) best_effort: bool,
 }
 
 impl SandboxArguments {
@@ -97,6 +100,13 @@ impl SandboxArguments {
             let (flag, key) = (format!("--env {name}"), format!("env.{name}"));
             overrides.push(Override::new(flag, key, value));
         }
+        if self.best_effort {
+            overrides.push(Override::new(
+                "--best-effort",
+                "runtime.best_effort",
+                "true",
+            ));
+        }
         Ok(overrides)
     }
 
@@ -117,29 +127,12 @@ impl SandboxArguments {
 fn network_keys(network: &str, runtime: Option<&str>) -> std::slice::Iter<'static, &'static str> {
     let is_docker = runtime == Some(RuntimeKind::Docker.as_str());
     match network {
-        "none" | "filtered" | "host" => ["native.network", "docker.network"][..].iter(),
+        "none" | "host" => ["native.network", "docker.network"][..].iter(),
+        // It is no word of `docker`, which says so.
+        "filtered" => ["native.network"][..].iter(),
         _ if is_docker => ["docker.network"][..].iter(),
         _ => ["native.network"][..].iter(),
     }
-}
-
-/// Refuses flags that the runtime could only pass over: what was asked for must hold or be told.
-pub(crate) fn refuse_unfit(flags: &[Override], runtime: RuntimeKind) -> Result<(), Failure> {
-    if runtime != RuntimeKind::Docker {
-        return Ok(());
-    }
-    let refused = flags.iter().find_map(|flag| match flag.key.as_str() {
-        "native.workspace_mode" if flag.value != "read-write" => {
-            Some((flag, "changes go to the workspace itself"))
-        }
-        "native.allow" | "native.deny" => Some((flag, "it cannot filter its network")),
-        _ => None,
-    });
-    let Some((Override { flag, .. }, reason)) = refused else {
-        return Ok(());
-    };
-    let message = format!("`{flag}` is not for the runtime `docker`: {reason}");
-    Err(Failure::new(Exit::Usage, message).hint("leave it out, or use `--runtime native`"))
 }
 
 /// `NAME=VALUE`, in two.
@@ -203,11 +196,7 @@ mod tests {
 
     #[test]
     fn whoever_allows_a_host_gets_a_filtered_network() {
-        let filtered = [
-            "native.network=filtered",
-            "docker.network=filtered",
-            "native.allow=[\"a\",\"b:1\"]",
-        ];
+        let filtered = ["native.network=filtered", "native.allow=[\"a\",\"b:1\"]"];
         assert_eq!(
             overrides(&["--allow", "a", "--allow", "b:1"]).unwrap(),
             filtered
@@ -227,25 +216,5 @@ mod tests {
             ["runtime.kind=docker", "docker.network=tools"]
         );
         assert_eq!(keys(&["--network", "tools"]), ["native.network=tools"]);
-    }
-
-    #[test]
-    fn what_docker_would_pass_over_is_refused() {
-        let refused = |words: &[&str], runtime| {
-            let line = Line::try_parse_from(["zareba"].iter().chain(words)).unwrap();
-            refuse_unfit(&line.sandbox.overrides().unwrap(), runtime).is_err()
-        };
-        for words in [
-            ["--workspace-mode", "read-only"],
-            ["--workspace-mode", "copy-on-write"],
-            ["--allow", "a"],
-            ["--deny", "a"],
-        ] {
-            assert!(refused(&words, RuntimeKind::Docker), "{words:?}");
-            assert!(!refused(&words, RuntimeKind::Native), "{words:?}");
-        }
-        for words in [["--workspace-mode", "read-write"], ["--memory", "1G"]] {
-            assert!(!refused(&words, RuntimeKind::Docker), "{words:?}");
-        }
     }
 }

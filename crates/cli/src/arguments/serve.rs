@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use zareba_protocol::amounts::parse_bytes;
 
 /// Serve sessions to many clients over HTTP
 #[derive(Args, Debug)]
@@ -75,6 +76,23 @@ pub(crate) struct CreateKeyArguments {
     /// How many actions it may ask for in a minute
     #[arg(long, value_name = "COUNT")]
     pub(crate) actions_per_minute: Option<u32>,
+    /// The most memory that a session may ask for, such as 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) memory_max: Option<u64>,
+    /// The most processors that a session may ask for, such as 0.5
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cpus_max: Option<f64>,
+    /// The most processes and threads that a session may ask for
+    #[arg(long, value_name = "N")]
+    pub(crate) pids_max: Option<u32>,
+    /// The most that a session may ask for its changes to files
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) disk_max: Option<u64>,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let refused = || format!("`{text}` is no size, such as 512MiB");
+    parse_bytes(text).ok_or_else(refused)
 }
 
 /// What a key allows.

@@ -48,9 +48,10 @@ pub(super) fn lasting(
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let spec = sandbox::spec_named(context, settings, wanted.name);
+        let spec = sandbox::spec_named(context, configuration, wanted.name)?;
         match make(&backend, spec, &mut signals).await {
             Ok(Made::Sandbox(sandbox)) => {
+                sandbox::tell_not_held(&*sandbox);
                 sandbox::note(context, settings, &*sandbox, wanted.command);
                 if let Err(failure) = begin(sandbox.id().as_str()) {
                     // One that cannot be ended now is ended by `zareba stop`, and is listed.
@@ -118,6 +119,7 @@ fn tell(context: &Context, settings: &Settings, sandbox: &dyn Sandbox) -> Result
             "runtime": sandbox.runtime(),
             "image": settings.runtime.image,
             "workspace": sandbox.workspace(),
+            "not_held": sandbox.not_held().iter().map(|field| field.as_str()).collect::<Vec<_>>(),
         })),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tokio::runtime;
-use zareba_client::{Client, CreateKey, CreatedKey, Key, KeyQuota, KeyScope, Seconds};
+use zareba_client::{Bytes, Client, Cpus, CreateKey, CreatedKey, Key, KeyQuota, KeyScope, Seconds};
 use zareba_eventlog::{EventLog, LogError};
 use zareba_server::Keys;
 
@@ -104,6 +104,7 @@ async fn create(
     arguments: &CreateKeyArguments,
 ) -> Result<Exit, Failure> {
     let expires_in = arguments.expires_in.map(Seconds::try_from).transpose();
+    let cpus_max = arguments.cpus_max.map(Cpus::try_from).transpose();
     let new = CreateKey {
         owner: arguments.owner.clone(),
         scope: match arguments.scope {
@@ -116,6 +117,10 @@ async fn create(
         quota: KeyQuota {
             sessions: arguments.sessions,
             actions_per_minute: arguments.actions_per_minute,
+            memory_max: arguments.memory_max.map(Bytes),
+            cpus_max: cpus_max.or_fail(Exit::Usage, "`--cpus-max` makes no sense")?,
+            pids_max: arguments.pids_max,
+            disk_max: arguments.disk_max.map(Bytes),
         },
     };
     let created = ring.create(new).await?;

@@ -16,6 +16,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
+    sandbox,
 };
 
 /// Opens the shell and ends with what it ends with.
@@ -25,7 +26,10 @@ pub(crate) fn perform(context: &Context, arguments: &ShellArguments) -> Result<E
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match (at_terminal, context.globals.output) {
         (true, OutputFormat::Text) => match configuration.settings.runtime.kind {
-            RuntimeKind::Cli => interactive::perform(context, &configuration),
+            RuntimeKind::Cli if context.server().is_none() => {
+                sandbox::asked_spec(context, &configuration)?;
+                interactive::perform(context, &configuration)
+            }
             _ => sandboxed::perform(context, &configuration),
         },
         (true, OutputFormat::Json) => {

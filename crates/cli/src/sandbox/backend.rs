@@ -20,7 +20,7 @@ use super::{
     docker::{self, Asker},
     failure,
     place::{self, state_directory},
-    walls::walls,
+    walls::{policy, walls},
 };
 use crate::{
     commands::{Context, server_client},
@@ -129,7 +129,8 @@ impl<'a> Place<'a> {
             RuntimeKind::Native => {
                 let local = self.local(lifetime, warm_servers)?;
                 let walls = walls(self.settings)?;
-                let runtime = NativeRuntime::new(options, local, walls);
+                let rules = policy(self.settings)?;
+                let runtime = NativeRuntime::new(options, local, walls).ruled_by(rules);
                 Ok(Backend::Native(Arc::new(runtime)))
             }
             RuntimeKind::Docker => self.docker_to_start(lifetime, Asker::Us),

@@ -14,8 +14,8 @@ use zareba_config::{
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime_docker::{
     Allowed, Debugging, DockerOptions, EngineAddress, EnginePlace, EngineSources, GpuRequest,
-    Lifetime, NetworkChoice, PortChoice, PortRequest, PullPolicy, Reach, RootMode, SandboxUser,
-    Usage, VolumeRequest, WorkspaceOwnership,
+    Lifetime, NetworkChoice, PortChoice, PortRequest, PullPolicy, RootMode, SandboxUser, Usage,
+    VolumeRequest, WorkspaceOwnership,
 };
 
 use crate::{
@@ -241,16 +241,12 @@ fn gpu(docker: &DockerSettings, theirs: &openhands::Sandbox) -> GpuRequest {
 fn network(docker: &DockerSettings, theirs: &openhands::Sandbox) -> Result<NetworkChoice, Failure> {
     match docker.network.as_str() {
         "none" if theirs.use_host_network => Ok(NetworkChoice::Host),
-        "none" => Ok(NetworkChoice::Nothing),
-        "machine" => Ok(NetworkChoice::Own(Reach::Inside)),
-        "internet" => Ok(NetworkChoice::Own(Reach::Everywhere)),
-        "host" => Ok(NetworkChoice::Host),
         "filtered" => {
             let message = "the runtime `docker` cannot filter its network";
             Err(Failure::new(Exit::Configuration, message)
                 .hint("use `--runtime native` for that, or `--network none`, `internet` or `host`"))
         }
-        name => Ok(NetworkChoice::Named(name.to_owned())),
+        word => Ok(NetworkChoice::named(word)),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn walls(settings: &Settings) -> Result<Walls, Failure> {
     })
 }
 
-fn policy(settings: &Settings) -> Result<Policy, Failure> {
+pub(super) fn policy(settings: &Settings) -> Result<Policy, Failure> {
     let native = &settings.native;
     let allow = rules(&native.allow).or_fail(Exit::Configuration, "cannot use `native.allow`")?;
     let deny = rules(&native.deny).or_fail(Exit::Configuration, "cannot use `native.deny`")?;

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
+use zareba_protocol::amounts;
+
 use super::shape::{Mismatch, Setting, Shape};
 use super::text::quote;
 use crate::value::Value;
-
-/// Units and the power of two that each stands for, the largest first.
-const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
 
 /// A number of bytes: `2147483648`, `"2G"`, `"2Gi"` and `"2GiB"` are the same.
 ///
@@ -16,6 +15,11 @@ const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
 pub struct Size(u64);
 
 impl Size {
+    /// So many bytes.
+    pub(crate) const fn of(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
     /// So many times 1024 × 1024 bytes.
     pub(crate) const fn mebibytes(count: u64) -> Self {
         Self(count * 1024 * 1024)
@@ -32,36 +36,14 @@ impl Size {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let digits = text.find(|letter: char| !letter.is_ascii_digit());
-        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-        let shift = match unit.trim_start() {
-            "" | "B" => 0,
-            unit => {
-                let letter = unit.strip_suffix("iB").or(unit.strip_suffix('i'));
-                let letter = letter.unwrap_or(unit);
-                let known = UNITS.iter().find(|(known, _)| *known == letter);
-                known.map(|(_, shift)| *shift)?
-            }
-        };
-        let number: u64 = number.parse().ok()?;
-        number
-            .checked_mul(1 << shift)
-            .filter(|bytes| i64::try_from(*bytes).is_ok())
-            .map(Self)
+        amounts::parse_bytes(text).map(Self)
     }
 }
 
 /// In the largest unit that leaves no fraction.
 impl fmt::Display for Size {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fitting = UNITS
-            .iter()
-            .find(|(_, shift)| self.0 > 0 && self.0.trailing_zeros() >= *shift);
-        match fitting {
-            Some((unit, shift)) => write!(formatter, "{}{unit}iB", self.0 >> shift),
-            None => write!(formatter, "{}", self.0),
-        }
+        formatter.write_str(&amounts::show_bytes(self.0))
     }
 }
 
@@ -113,7 +95,7 @@ impl Setting for Processors {
             Value::Integer(count) => u32::try_from(*count)
                 .ok()
                 .and_then(|count| count.checked_mul(1000)),
-            Value::Float(count) => thousandths(*count),
+            Value::Float(count) => amounts::thousandths(*count),
             other => return Err(Mismatch::wrong_type(Self::SHAPE, other)),
         };
         let millis = millis.ok_or_else(|| Mismatch::Type {
@@ -129,15 +111,6 @@ impl Setting for Processors {
             _ => Value::Float(f64::from(self.millis) / 1000.0),
         }
     }
-}
-
-/// None for what is no number of processors at all.
-fn thousandths(count: f64) -> Option<u32> {
-    let millis = (count * 1000.0).round();
-    // Inside the range the conversion loses nothing.
-    (0.0..=f64::from(u32::MAX))
-        .contains(&millis)
-        .then_some(millis as u32)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use zareba_protocol::amounts::{self, CPU_MILLIS_MAX, CPU_MILLIS_MIN, PIDS_MIN};
+
 use crate::setting::{Mismatch, Processors, Size};
 use crate::volumes;
 
@@ -12,14 +14,9 @@ const WARM_SERVERS_MAX: u16 = 64;
 const POOL_MAX: u16 = 256;
 
 /// What a sandbox needs to run a shell at all.
-const MEMORY_MIN: Size = Size::mebibytes(16);
-const DISK_MIN: Size = Size::mebibytes(1);
-const PIDS_MIN: u32 = 16;
+const MEMORY_MIN: Size = Size::of(amounts::MEMORY_BYTES_MIN);
+const DISK_MIN: Size = Size::of(amounts::DISK_BYTES_MIN);
 const INODES_MIN: u32 = 256;
-
-/// The smallest share that the kernel hands out, and more than any machine has.
-const CPU_MILLIS_MIN: u32 = 10;
-const CPU_MILLIS_MAX: u32 = 1_024_000;
 
 /// A timeout of zero would end every command before it starts.
 pub(super) fn positive(duration: &Duration) -> Result<(), Mismatch> {

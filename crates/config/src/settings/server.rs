@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::rules;
 use crate::key::section;
 use crate::secret::Secret;
-use crate::setting::{Size, choice};
+use crate::setting::{Processors, Size, choice};
 
 choice! {
     /// What happens to a session that nobody uses.
@@ -16,6 +16,16 @@ choice! {
         Close = "close",
         /// Nothing.
         Stay = "stay",
+    }
+}
+
+choice! {
+    /// Hosts that a session may ask for.
+    NetworkRules {
+        /// Those that the operator's own list lets through.
+        Configured = "configured",
+        /// Whatever a rule can name, private addresses as well.
+        Any = "any",
     }
 }
 
@@ -67,13 +77,27 @@ section! {
         /// How many sessions there may be that are not closed.
         max: u32 = 1000;
         /// How many of those may belong to one holder of keys.
-        owner_max: u32 = 1000;
+        owner_max: u32 = 200;
         /// Runtimes beside `runtime.kind` that a session may choose. `cli` and `local` do not
         /// isolate.
         runtimes: Vec<String> = Vec::new();
         /// Directories of this machine that a session may be given as its workspace, with all that
         /// is below them. None unless listed.
         workspaces: Vec<String> = Vec::new();
+        /// The most memory that a session may ask for. Unset means what the runtime's own settings
+        /// give; so it is for the following as well.
+        memory_max: Option<Size> = None;
+        /// The most processors that a session may ask for.
+        cpus_max: Option<Processors> = None;
+        /// The most processes and threads that a session may ask for.
+        pids_max: Option<u32> = None;
+        /// The most that a session may ask for its changes to files.
+        disk_max: Option<Size> = None;
+        /// Networks that a session may ask for beside the runtime's own and those that are stricter,
+        /// such as `filtered`.
+        networks: Vec<String> = Vec::new();
+        /// Hosts that a session may ask for in a filtered network: those of `native.allow`, or any.
+        network_rules: NetworkRules = NetworkRules::Configured;
     }
 }
 

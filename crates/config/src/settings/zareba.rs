@@ -133,6 +133,8 @@ section! {
         workspace_in_sandbox: PathBuf = PathBuf::from("/workspace"),
             openhands "core.workspace_mount_path_in_sandbox",
             project "it is a path inside the sandbox";
+        /// Go on without what was asked for by name and the runtime cannot hold, and say so.
+        best_effort: bool = false;
         /// Leave the sandbox running when its session is closed.
         keep_alive: bool = false, openhands "sandbox.keep_runtime_alive",
             absent "`zareba create` makes a sandbox that stays";

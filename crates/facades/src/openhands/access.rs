@@ -9,7 +9,9 @@ use http::{HeaderMap, request::Parts};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use zareba_eventlog::{DocumentName, EventLog, Expected, LogError};
-use zareba_session::{Owner, Requester, RequesterScope, SessionId, SessionInfo, Surface};
+use zareba_session::{
+    Owner, RequestMaxima, Requester, RequesterScope, SessionId, SessionInfo, Surface,
+};
 use zareba_wire::BoxFuture;
 
 /// The header with the key of one session.
@@ -82,6 +84,8 @@ pub struct Principal {
     pub session: Option<SessionId>,
     /// How many sessions of the owner there may be at once; `None` has only the server's limits.
     pub sessions_max: Option<usize>,
+    /// The most that a session may ask for.
+    pub maxima: RequestMaxima,
     /// How many actions of the owner there may be in a minute; `None` is any number.
     pub actions_per_minute: Option<u32>,
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use zareba_protocol::{Action, ActionEvent, EventSource, ObservationKind, RunCommand};
-use zareba_runtime::Isolation;
+use zareba_runtime::{Grant, Isolation, SandboxRequest};
 use zareba_session::{ActionRequest, NewSession, Session, SessionError, SessionId, Setup};
 
 use super::{
@@ -151,6 +151,7 @@ impl OpenHands {
         let image = self.choose_image(request.image.as_deref()).await?;
         let new = NewSession {
             quota: principal.sessions_max,
+            maxima: principal.maxima,
             ..self.wanted(request, id.clone(), image.used)
         };
         let create = self.sessions.create_ready(new, principal.owner.clone());
@@ -248,10 +249,14 @@ impl OpenHands {
         let options = self.sessions.options();
         let runtime = options.runtimes.get(&options.default_runtime);
         let times = NonZeroU8::new(times);
-        match times.and_then(|times| runtime?.scaled(times)) {
-            Some(Ok(_)) => Ok(times),
+        let usual = runtime.map(|runtime| runtime.grant(&SandboxRequest::default()));
+        match usual {
+            Some(Ok(Grant {
+                memory_bytes: Some(_),
+                ..
+            })) => Ok(times),
             Some(Err(error)) => refused(error.to_string()),
-            None => refused("this runtime limits neither memory nor processors".to_owned()),
+            _ => refused("this runtime limits neither memory nor processors".to_owned()),
         }
     }
 

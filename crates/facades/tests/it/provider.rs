@@ -139,6 +139,7 @@ fn options(kind: Kind, state: &TempDir) -> SessionsOptions {
         owner_sessions_max: 100,
         // Where tests have their directories.
         workspaces: vec![std::env::temp_dir()],
+        permissions: zareba_session::Permissions::default(),
         hidden: Vec::new(),
     }
 }
@@ -290,6 +291,7 @@ impl Keys {
             owner: Owner(owner.to_owned()),
             rights,
             session: None,
+            maxima: zareba_session::RequestMaxima::default(),
             sessions_max: (owner == "few").then_some(1),
             actions_per_minute: (owner == "slow").then_some(1),
         });

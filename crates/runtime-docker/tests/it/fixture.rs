@@ -192,6 +192,7 @@ pub(crate) fn spec() -> SandboxSpec {
         environment: Vec::new(),
         no_change_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(60),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     }
 }

@@ -53,6 +53,7 @@ pub(super) async fn find(
         runtime,
         workspace: record.workspace,
         timeout: record.timeout,
+        not_held: record.not_held,
         variables,
         statuses,
         link,

@@ -9,12 +9,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use zareba_egress::Policy;
 use zareba_image::{ImageError, ImageStore};
 use zareba_protocol::{ErrorClass, RuntimeStatus};
 use zareba_runtime::{
-    RuntimeError, SandboxId, SandboxSpec, Statuses, Variables,
+    Grant, RequestField, RuntimeError, SandboxId, SandboxRequest, SandboxSpec, Statuses, Variables,
     life::{self, Farewell, Keeper, Life},
     notes::Draft,
+    request::grant_without_walls,
 };
 use zareba_wire::{Endpoint, SessionKey, client::ExecutorClient};
 
@@ -42,6 +44,8 @@ pub(super) struct Launcher {
     pub(super) options: NativeOptions,
     pub(super) local: LocalOptions,
     pub(super) walls: Option<Walls>,
+    /// Those of the operator, for sandboxes that ask for a filtered network.
+    pub(super) rules: Option<Policy>,
     pub(super) spawner: Arc<Spawner>,
 }
 
@@ -54,6 +58,7 @@ pub(super) struct Started {
     pub(super) life: Life,
     /// What can be done to it from outside, when it has walls.
     pub(super) enclosure: Option<Arc<Enclosure>>,
+    pub(super) not_held: Vec<RequestField>,
     image: Option<String>,
     tie: Option<Tie>,
     draft: Option<Draft>,
@@ -78,6 +83,13 @@ struct Wanted<'a> {
     workspace: Option<&'a Path>,
     no_change_timeout: Duration,
     variables: &'a Variables,
+    decided: Decided,
+}
+
+/// What stands around a sandbox, and what of its request that comes to.
+pub(super) struct Decided {
+    walls: Option<Walls>,
+    pub(super) grant: Grant,
 }
 
 impl Launcher {
@@ -95,6 +107,32 @@ impl Launcher {
         if self.walls.is_none() {
             notice::tell_once();
         }
+    }
+
+    /// Decides what a request gets.
+    pub(super) fn decide(&self, request: &SandboxRequest) -> Result<Decided, RuntimeError> {
+        let Some(walls) = &self.walls else {
+            return Ok(Decided {
+                walls: None,
+                grant: grant_without_walls(NAME, request)?,
+            });
+        };
+        let answer = native::answer(walls, self.rules.as_ref(), request)?;
+        Ok(Decided {
+            grant: answer.grant(),
+            walls: Some(answer.walls),
+        })
+    }
+
+    /// Whether a request comes to what every sandbox has.
+    pub(super) fn is_usual(&self, request: &SandboxRequest) -> bool {
+        let decided = self.decide(request);
+        decided.is_ok_and(|it| it.walls == self.walls && it.grant.not_held.is_empty())
+    }
+
+    pub(super) fn covers_rule(&self, rule: &str) -> bool {
+        let covers = |walls| native::covers_rule(walls, self.rules.as_ref(), rule);
+        self.walls.as_ref().is_none_or(covers)
     }
 
     pub(super) fn directory(&self) -> PathBuf {
@@ -116,6 +154,7 @@ impl Launcher {
     pub(super) async fn launch(
         &self,
         spec: &SandboxSpec,
+        decided: Decided,
         variables: &Variables,
         statuses: &Arc<Statuses>,
     ) -> Result<Started, RuntimeError> {
@@ -125,6 +164,7 @@ impl Launcher {
             workspace: spec.workspace.as_deref(),
             no_change_timeout: spec.no_change_timeout,
             variables,
+            decided,
         };
         let (mut started, readiness) = self.spawn(&wanted, Fate::told_to(statuses))?;
         statuses.change(RuntimeStatus::RuntimeStarted, "Runtime started.");
@@ -141,6 +181,7 @@ impl Launcher {
             workspace: None,
             no_change_timeout: self.local.warm_no_change_timeout,
             variables: &Variables::new(Vec::new())?,
+            decided: self.decide(&SandboxRequest::default())?,
         };
         let (started, readiness) = self.spawn(&wanted, Arc::default())?;
         started.ready(readiness).await
@@ -176,7 +217,7 @@ impl Launcher {
             variables: wanted.variables,
             image: wanted.image,
             tether,
-            walls: self.walls.clone(),
+            walls: wanted.decided.walls.clone(),
             spawner: &self.spawner,
         })
         .map_err(cannot_start)?;
@@ -192,6 +233,7 @@ impl Launcher {
                 .unwrap_or_else(|| native::WORKSPACE.into()),
             life,
             enclosure: Enclosure::of(self.name(), directory.path()),
+            not_held: wanted.decided.grant.not_held.clone(),
             image: wanted.image.map(str::to_owned),
             tie: spawned.tie,
             draft: None,
@@ -315,6 +357,7 @@ impl Started {
                     RecordedLifetime::KeptAlive { idle_timeout }
                 }
             },
+            not_held: self.not_held.clone(),
             image: self.image.clone(),
             created: SystemTime::now(),
         };

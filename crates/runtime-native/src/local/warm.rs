@@ -135,6 +135,7 @@ impl WarmPool {
         spec.image.is_none()
             && spec.workspace.is_none()
             && spec.environment.is_empty()
+            && self.shared.launcher.is_usual(&spec.request)
             && spec.no_change_timeout == self.shared.launcher.local.warm_no_change_timeout
     }
 

@@ -25,7 +25,7 @@ use std::{
 
 use zareba_confine::{Entry, EntryKind, Identity, Ownership, Root};
 
-pub use workspace::WorkspaceMode;
+pub(crate) use zareba_runtime::WorkspaceMode;
 
 /// The name of the sandbox's user.
 pub(crate) const USER: &str = "agent";

@@ -109,6 +109,7 @@ fn spec() -> SandboxSpec {
         environment: Vec::new(),
         no_change_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(30),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn spec() -> SandboxSpec {
         environment: Vec::new(),
         no_change_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(30),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     }
 }

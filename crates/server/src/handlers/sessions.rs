@@ -32,13 +32,12 @@ pub(super) async fn create(
     principal.require_unbound()?;
     require_patience(&create)?;
     // Known beforehand, so that the session can be named when the wait for it gets too long.
-    let mut new = convert::new_session(create);
+    let mut new = convert::new_session(create, &principal.quota);
     let id = match new.id.take() {
         Some(id) => id,
         None => app.sessions.choose_name(&new)?,
     };
     new.id = Some(id.clone());
-    new.quota = principal.quota.sessions;
     let (sessions, owner) = (app.sessions.clone(), principal.owner.clone());
     // In a task of its own: a client that goes away has still asked for it.
     let creating = tokio::spawn(async move {

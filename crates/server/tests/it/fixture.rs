@@ -240,6 +240,7 @@ async fn sessions_on(log: EventLog, state: &TempDir, guard: Arc<dyn Guard>) -> S
         sessions_max: 100,
         owner_sessions_max: 50,
         workspaces: Vec::new(),
+        permissions: zareba_session::Permissions::default(),
         hidden: Vec::new(),
     };
     Sessions::start(log, options).await.unwrap().0

@@ -19,6 +19,7 @@ mod outputs;
 mod ports;
 mod postgres;
 mod programs;
+mod requests;
 mod sessions;
 mod shares;
 mod telemetry;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, LimitHit, ObservationEvent, RuntimeStatus};
 use zareba_runtime::{
-    Activity, CheckpointId, Forwarded, RuntimeError, Sandbox, SandboxFiles, SandboxId,
+    Activity, CheckpointId, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId,
 };
 use zareba_wire::{
     BoxFuture,
@@ -61,6 +61,10 @@ impl Sandbox for AdmittedSandbox {
 
     fn runtime(&self) -> &'static str {
         self.sandbox.runtime()
+    }
+
+    fn not_held(&self) -> &[RequestField] {
+        self.sandbox.not_held()
     }
 
     fn status(&self) -> RuntimeStatus {

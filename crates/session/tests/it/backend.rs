@@ -14,7 +14,8 @@ use tokio::{
     time::timeout,
 };
 use zareba_runtime::{
-    Capabilities, Runtime, RuntimeError, Sandbox, SandboxId, SandboxSpec, SandboxSummary,
+    Capabilities, Grant, Runtime, RuntimeError, Sandbox, SandboxId, SandboxRequest, SandboxSpec,
+    SandboxSummary,
 };
 use zareba_session::SessionsOptions;
 
@@ -100,6 +101,10 @@ impl Runtime for Backend {
 
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {
+        self.inner.grant(request)
     }
 
     fn create(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, RuntimeError>> {

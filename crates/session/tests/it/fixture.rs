@@ -106,6 +106,7 @@ impl Place {
             sessions_max: 100,
             owner_sessions_max: 50,
             workspaces: vec![std::env::temp_dir()],
+            permissions: zareba_session::Permissions::default(),
             hidden: Vec::new(),
         }
     }

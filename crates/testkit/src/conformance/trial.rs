@@ -69,6 +69,7 @@ impl Trial {
             environment: vec![("CONFORMANCE_MARK".to_owned(), self.mark.clone())],
             no_change_timeout: SILENCE,
             timeout: Duration::from_secs(60),
+            request: zareba_runtime::SandboxRequest::default(),
             on_status: None,
         }
     }

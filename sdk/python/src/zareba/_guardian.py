@@ -28,6 +28,12 @@ PRIVATE_SETTINGS = {
     # Whoever may use this server is its owner, who may go anywhere and do without walls.
     "ZAREBA_SESSIONS_WORKSPACES": '["/"]',
     "ZAREBA_SESSIONS_RUNTIMES": '["native", "local"]',
+    "ZAREBA_SESSIONS_NETWORKS": '["none", "filtered", "host"]',
+    "ZAREBA_SESSIONS_NETWORK_RULES": "any",
+    "ZAREBA_SESSIONS_MEMORY_MAX": "1024T",
+    "ZAREBA_SESSIONS_CPUS_MAX": "1024",
+    "ZAREBA_SESSIONS_PIDS_MAX": "4194304",
+    "ZAREBA_SESSIONS_DISK_MAX": "1024T",
 }
 
 

@@ -54,11 +54,13 @@ __all__ = [
     "LimitHit",
     "Limits",
     "LogStatus",
+    "Network",
     "PoolStatus",
     "Port",
     "PortPage",
     "ProgramTerminal",
     "RenameFile",
+    "Resources",
     "RunCommand",
     "RuntimeDescription",
     "RuntimePage",
@@ -123,6 +125,27 @@ class SessionLimits(Asked):
     life_max: Optional[float] = None
 
 
+class Network(Asked):
+    """What a sandbox can reach over the network."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: Optional[str] = None
+    allow: Optional[List[str]] = None
+    deny: List[str] = Field(default_factory=list)
+
+
+class Resources(Asked):
+    """How much a sandbox may use; sizes are bytes, or a text such as `512MiB`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    memory: Union[int, str, None] = None
+    cpus: Optional[float] = None
+    pids: Optional[int] = None
+    disk: Union[int, str, None] = None
+
+
 class CreateSession(Asked):
     """What a sandbox shall be like."""
 
@@ -135,6 +158,13 @@ class CreateSession(Asked):
     labels: Dict[str, str] = Field(default_factory=dict)
     no_change_timeout: Optional[float] = None
     timeout: Optional[float] = None
+    network: Optional[Network] = None
+    resources: Resources = Field(default_factory=Resources)
+    workspace_mode: Optional[str] = None
+    user: Optional[str] = None
+    mounts: List[str] = Field(default_factory=list)
+    plugins: List[str] = Field(default_factory=list)
+    best_effort: bool = False
     limits: SessionLimits = Field(default_factory=SessionLimits)
     setup: Setup = Setup.WORKSPACE
 
@@ -155,6 +185,14 @@ class Session(Told):
     created: datetime
     last_active: datetime
     limits: SessionLimits
+    network: Optional[Network] = None
+    """What it can reach, where the runtime can tell."""
+    resources: Resources = Field(default_factory=Resources)
+    """What bounds it, in bytes and numbers."""
+    workspace_mode: Optional[str] = None
+    user: Optional[str] = None
+    not_held: List[str] = Field(default_factory=list)
+    """What was asked for with `best_effort` and does not hold."""
     next_event: int
 
 

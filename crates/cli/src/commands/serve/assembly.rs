@@ -6,12 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use zareba_config::{LogDurability, RuntimeKind, Settings, WhenIdle};
+use zareba_config::{
+    LogDurability, NetworkRules, Processors, RuntimeKind, Settings, Size, WhenIdle,
+};
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
 use zareba_facades::openhands::{Scheme, UnknownImage};
 use zareba_runtime_docker::ImageBuilder;
 use zareba_server::{Listen, OpenHandsSettings, ServerSettings, TlsFiles, Transport};
-use zareba_session::{AllowAll, Home, HomeError, Idle, Runtimes, Secret, SessionsOptions};
+use zareba_session::{
+    AllowAll, Home, HomeError, Idle, Permissions, PermittedRules, RequestMaxima, Runtimes, Secret,
+    SessionsOptions,
+};
 use zareba_wire::Endpoint;
 
 use super::{images::EngineImages, tools::Pushed};
@@ -179,7 +184,26 @@ pub(super) fn sessions_options(settings: &Settings, backends: &Backends) -> Sess
             .iter()
             .map(PathBuf::from)
             .collect(),
+        permissions: permissions(settings),
         hidden: mcp::secrets(&settings.mcp).map(Secret).collect(),
+    }
+}
+
+/// What clients may ask of a sandbox beyond what the runtime's own settings give.
+fn permissions(settings: &Settings) -> Permissions {
+    let given = &settings.sessions;
+    Permissions {
+        maxima: RequestMaxima {
+            memory_bytes: given.memory_max.map(Size::bytes),
+            cpu_millis: given.cpus_max.map(Processors::millis),
+            pids: given.pids_max,
+            disk_bytes: given.disk_max.map(Size::bytes),
+        },
+        networks: given.networks.clone(),
+        rules: match given.network_rules {
+            NetworkRules::Configured => PermittedRules::Configured,
+            NetworkRules::Any => PermittedRules::Any,
+        },
     }
 }
 

@@ -16,18 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, mkdirat, openat};
 use rustix::fs::{Gid, Uid};
 use zareba_confine::{Access, Entry, EntryKind, Layer, Lower, Overlay};
 
-use super::{WORKSPACE, entry, owned_alike, places::Places};
-
-/// How a directory of this machine appears as the workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkspaceMode {
-    /// Changes stay in the sandbox, and go with it.
-    CopyOnWrite,
-    /// Changes reach the directory itself, apart from names that other programs act on.
-    ReadWrite,
-    /// There are none.
-    ReadOnly,
-}
+use super::{WORKSPACE, WorkspaceMode, entry, owned_alike, places::Places};
 
 /// Names in a workspace that editors, shells and agents outside act on.
 const ACTED_ON: [&str; 9] = [

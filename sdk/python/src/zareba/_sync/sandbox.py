@@ -40,6 +40,15 @@ _READY = "STATUS$READY"
 """The status of a sandbox that can be used; its state follows a moment later."""
 
 
+def _network(
+    mode: Optional[str], allow: Optional[Sequence[str]], deny: Sequence[str]
+) -> Optional[models.Network]:
+    if mode is None and allow is None and not deny:
+        return None
+    allowed = None if allow is None else list(allow)
+    return _checks.made(models.Network, mode=mode, allow=allowed, deny=list(deny))
+
+
 class Sandbox:
     """A sandbox: shells, files and a log, behind walls, on a server.
 
@@ -79,6 +88,16 @@ class Sandbox:
         secrets: Optional[Mapping[str, str]] = None,
         labels: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        network: Optional[str] = None,
+        allow: Optional[Sequence[str]] = None,
+        deny: Sequence[str] = (),
+        memory: Union[int, str, None] = None,
+        cpus: Optional[float] = None,
+        pids: Optional[int] = None,
+        disk: Union[int, str, None] = None,
+        user: Optional[str] = None,
+        mounts: Sequence[str] = (),
+        best_effort: bool = False,
         idle_timeout: Optional[float] = None,
         when_idle: Union[models.Idle, str, None] = None,
         life_max: Optional[float] = None,
@@ -94,6 +113,12 @@ class Sandbox:
         how long a command may take that does not say so itself. After `idle_timeout` seconds
         without use happens what `when_idle` says: "pause", "close" or "stay". `life_max` ends it in
         any case.
+
+        `network` is what it can reach: "none", "filtered" or "host". `allow` lists the hosts of a
+        filtered network, which it then is, and `deny` those that are let through in no case.
+        `memory` and `disk` are bytes or a text such as "512MiB", `cpus` may have a fraction. `user`
+        and `mounts` are for the runtime `docker`. What the runtime cannot hold is an error, or with
+        `best_effort` named in `info().not_held`.
         """
         client = client or default_client()
         limits = _checks.made(
@@ -112,6 +137,13 @@ class Sandbox:
             secrets=_checks.texts(secrets, "secrets"),
             labels=_checks.texts(labels, "labels"),
             timeout=_checks.timeout(timeout),
+            network=_network(network, allow, deny),
+            resources=_checks.made(
+                models.Resources, memory=memory, cpus=cpus, pids=pids, disk=disk
+            ),
+            user=user,
+            mounts=list(mounts),
+            best_effort=best_effort,
             limits=limits,
             setup=setup,
         )
