@@ -269,6 +269,7 @@ mod tests {
             created: Timestamp::from_second(created).unwrap(),
             last_active: Timestamp::now(),
             limits: SessionLimits::default(),
+            grant: zareba_runtime::Grant::default(),
             next_event: 0,
         }
     }

@@ -148,6 +148,7 @@ pub(crate) fn spec() -> SandboxSpec {
         environment: Vec::new(),
         no_change_timeout: SILENCE,
         timeout: Duration::from_secs(60),
+        request: zareba_runtime::SandboxRequest::default(),
         on_status: None,
     }
 }
