@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ObservationKind, RunCommand};
-use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_runtime::{Runtime, Sandbox, SandboxRequest, SandboxSpec};
 use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
@@ -204,6 +204,7 @@ async fn create(runtime: &impl Runtime) -> anyhow::Result<Arc<dyn Sandbox>> {
         environment: Vec::new(),
         no_change_timeout: SILENCE,
         timeout: COMMAND_MAX,
+        request: SandboxRequest::default(),
         on_status: None,
     };
     let created = runtime.create(spec).await;

@@ -106,12 +106,12 @@ fn request(configuration: &Configuration) -> SandboxRequest {
             true => docker.cpus.millis(),
             false => native.cpus.millis(),
         }),
-        pids: is_set("pids").then(|| if is_docker { docker.pids } else { native.pids }),
+        pids: is_set("pids").then_some(if is_docker { docker.pids } else { native.pids }),
         disk_bytes: is_set("disk").then(|| match is_docker {
             true => docker.disk.bytes(),
             false => native.disk.bytes(),
         }),
-        workspace_mode: is_asked("native.workspace_mode").then(|| match native.workspace_mode {
+        workspace_mode: is_asked("native.workspace_mode").then_some(match native.workspace_mode {
             Mode::CopyOnWrite => WorkspaceMode::CopyOnWrite,
             Mode::ReadWrite => WorkspaceMode::ReadWrite,
             Mode::ReadOnly => WorkspaceMode::ReadOnly,

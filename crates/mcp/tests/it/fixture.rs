@@ -15,7 +15,7 @@ use zareba_mcp::{
     server::{PlaceError, ServerOptions, ToolServer, Workplace, serve_stdio},
 };
 use zareba_protocol::{ActionEvent, ObservationEvent};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxSpec};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec};
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 use zareba_tools::Place;
 use zareba_wire::BoxFuture;
@@ -60,6 +60,7 @@ impl Bench {
             environment: Vec::new(),
             no_change_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(60),
+            request: SandboxRequest::default(),
             on_status: None,
         };
         Self {

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::Value;
 use tempfile::TempDir;
 use zareba_executor::{FileScope, Linting};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxSpec};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec};
 use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
 use zareba_tools::{
     Arguments, Call, Loaded, Place, PythonHost, PythonOptions, Registry, Returned, ToolError,
@@ -34,6 +34,7 @@ impl Bench {
             environment: Vec::new(),
             no_change_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(60),
+            request: SandboxRequest::default(),
             on_status: None,
         };
         Self {
