@@ -29,6 +29,8 @@ pub(crate) async fn session(
 ) -> Result<Arc<Conductor>, SessionError> {
     let (name, runtime) = chosen_runtime(&new, &common)?;
     check::all(&new)?;
+    // What no caller can have here is told before what this caller may not.
+    runtime.grant(&new.request)?;
     new.request = permit::permitted(&new, &*runtime, &common.options.permissions)?;
     let grant = runtime.grant(&new.request)?;
     if let Some(workspace) = &new.workspace {

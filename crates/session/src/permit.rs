@@ -214,7 +214,7 @@ fn network(
     }
     for rule in allow.iter().flatten() {
         if !runtime.covers_rule(rule) {
-            let hint = "ask for hosts of the operator's own list; the operator adds to it by `native.allow`,                         or permits all by `sessions.network_rules`";
+            let hint = "ask for hosts of the operator's own list; the operator adds to it by `native.allow`, or permits all by `sessions.network_rules`";
             let most = "the hosts of the operator's list";
             return Err(beyond(RequestField::Allow, rule, most, hint.to_owned()));
         }
