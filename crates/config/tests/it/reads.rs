@@ -6,8 +6,9 @@ use std::path::Path;
 use zareba_config::keys;
 
 /// Names by which a section is spoken of in the sources, beside its own.
-const OTHER_NAMES: [(&str, &[&str]); 5] = [
+const OTHER_NAMES: [(&str, &[&str]); 6] = [
     ("server", &["given"]),
+    ("sessions", &["given"]),
     ("executor", &["settings"]),
     ("mcp", &["settings"]),
     ("sandbox", &["theirs"]),
