@@ -26,9 +26,12 @@ class Server:
         ready, told = os.pipe()
         self.log = state / "log"
         descriptors = ["--ready-fd", str(told), "--lifeline-fd", str(held)]
+        # Sandboxes may ask for a filtered network, and for any hosts in it.
+        permits = ['sessions.networks=["filtered"]', "sessions.network_rules=any"]
+        settings = [word for setting in permits for word in ("--set", setting)]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [program, "serve", "--listen", "127.0.0.1:0", *descriptors],
+                [program, "serve", "--listen", "127.0.0.1:0", *descriptors, *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
