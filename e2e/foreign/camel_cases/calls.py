@@ -284,7 +284,8 @@ def pages_from_elsewhere_and_other_names_are_refused(stage) -> None:
         ({'Host': f'localhost:{stage.ours.port}'}, 200),
         ({'Origin': 'https://evil.example'}, 403),
         ({'Origin': 'null'}, 403),
-        ({'Origin': 'http://localhost:3000'}, 200),
+        ({'Origin': 'http://localhost:3000'}, 403),
+        ({'Origin': f'http://127.0.0.1:{stage.ours.port}'}, 200),
     ):
         equal((headers, requests.post(url, json=body, headers=headers, timeout=30).status_code), (headers, status))
 

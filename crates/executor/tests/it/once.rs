@@ -151,7 +151,9 @@ async fn it_is_interrupted_or_killed_in_whichever_shell_it_runs() {
             StopMeans::Interrupt => "",
             StopMeans::Kill => "trap '' INT; ",
         };
-        let mut command = RunCommand::new(format!("{ignore}echo begun; sleep 600"));
+        // By the program that is to be ended: a key that is pressed while bash starts one is lost.
+        let program = format!("sh -c \"{ignore}echo begun; exec sleep 600\"");
+        let mut command = RunCommand::new(program);
         command.blocking = true;
         command.is_static = is_static;
         let action = ActionEvent {
