@@ -46,7 +46,7 @@ pub(crate) fn perform(context: &Context, arguments: &KeepArguments) -> Result<Ex
 }
 
 async fn record_all(program: ProgramConnection, mut record: OutputRecord) -> Result<Exit, Failure> {
-    // It has nothing to read, and nobody to type.
+    // A detached program has no client that could type.
     let (_input, mut events) = program.split();
     loop {
         let bytes = match events.next().await {

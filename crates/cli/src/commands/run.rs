@@ -100,7 +100,7 @@ impl Attached<'_> {
     }
 }
 
-/// The summary for a person. Whoever redirects standard error wants the command's alone.
+/// The summary for a person. A redirected standard error holds only what the command wrote.
 fn tell_end(is_quiet: bool, end: &str, took: Duration, sandbox: &dyn Sandbox) {
     if is_quiet || !say::to_a_person() {
         return;
@@ -117,7 +117,7 @@ fn took_too_long(limit: Duration) -> Failure {
     Failure::new(Exit::Timeout, message)
 }
 
-/// In a sandbox that lives on, until somebody ends it, or with `--rm` until the command ends.
+/// In a persistent sandbox, until the user ends it, or with `--rm` until the command ends.
 fn detached(
     context: &Context,
     configuration: &Configuration,

@@ -1,4 +1,4 @@
-//! Names for sandboxes that nobody has named: two words that can be typed, and a few characters
+//! Names for sandboxes that the user has not named: two words that can be typed, and a few characters
 //! that keep two of them apart.
 //!
 //! A name is no secret. What opens a sandbox is its key, which is kept in its directory.

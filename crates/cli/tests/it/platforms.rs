@@ -91,7 +91,7 @@ fn doctor_fails_where_no_sandbox_can_start_and_says_why() {
         "{}",
         told.stdout
     );
-    // For whoever wants none it is no failure.
+    // For a user of another runtime it is no failure.
     let told = on_a_machine(&place, spent, &["doctor", "--set", "runtime.kind=cli"]);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
 }

@@ -229,7 +229,7 @@ fn a_server_in_the_background_says_why_it_did_not_start() -> Result<()> {
         log.display()
     );
     assert_eq!(told.stderr, expected);
-    // Whoever waits for it to be ready reads the reason at the end of that wait.
+    // A caller that waits for the ready word reads the reason at the end of that wait.
     let words = ["serve", "--listen", &address, "--ready-fd", "1"];
     let mut child = place
         .zareba(&words)

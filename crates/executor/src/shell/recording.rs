@@ -122,7 +122,7 @@ impl Recording {
         let mut recorded = self.lock();
         let is_kept = recorded.push(bytes);
         drop(recorded);
-        // Readers subscribe before they look, so nobody sleeps through this.
+        // Readers subscribe before they look, so no wake-up is lost.
         if self.grown.receiver_count() > 0 {
             self.grown.send_replace(());
         }

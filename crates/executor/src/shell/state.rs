@@ -104,7 +104,7 @@ async fn stop_asked(stops: Option<&mut watch::Receiver<Option<StopMeans>>>) -> S
     let asked = match stops {
         Some(stops) => match stops.changed().await {
             Ok(()) => *stops.borrow_and_update(),
-            // Nobody is left who could ask.
+            // The sender is gone, so no caller can ask any more.
             Err(_) => None,
         },
         None => None,

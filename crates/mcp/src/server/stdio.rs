@@ -37,7 +37,7 @@ struct ClientInput<I> {
 }
 
 /// What a client hears, until it has closed its end: that is how it leaves, and an answer to a call
-/// that was still under way would find nobody who reads it.
+/// that was still under way would find no reader.
 struct ClientOutput<O> {
     output: O,
     is_gone: Arc<AtomicBool>,
