@@ -56,7 +56,7 @@ def test_background_commands_are_watched_and_interrupted(server: Server) -> None
         await command.interrupt()
         assert (await waiting).exit_code == 130
         shell = sandbox.shell("typed")
-        await shell.run("read word; echo got $word", timeout=0.3)
+        await shell.run("read word; echo got $word", timeout=3)
         assert (await shell.send("yes", timeout=10)).output.endswith("got yes")
 
     within(server, test)

@@ -116,7 +116,7 @@ def test_a_watched_command_has_a_directory_variables_and_a_timeout(sandbox: Sand
     pieces: List[str] = []
     result = sandbox.run("pwd; echo $X", cwd="/usr", env={"X": "it's"}, on_output=pieces.append)
     assert ("".join(pieces), result.output) == ("/usr\nit's\n", "/usr\nit's")
-    quiet = sandbox.run("echo begun; sleep 600", on_output=pieces.append, timeout=0.3)
+    quiet = sandbox.run("echo begun; sleep 600", on_output=pieces.append, timeout=3)
     assert (quiet.timed_out, quiet.output, pieces[-1]) == (True, "begun", "begun\n")
     sandbox.shell().interrupt()
 
@@ -136,11 +136,20 @@ def test_errors_are_apart_when_that_is_asked_for(sandbox: Sandbox) -> None:
 
 def test_a_background_command_is_waited_for_and_watched(sandbox: Sandbox) -> None:
     command = sandbox.run(
-        "pwd; echo $N; sleep 1; echo b; exit 4", background=True, cwd="/usr", env={"N": "a"}
+        "pwd; echo $N; until [ -e /tmp/gate ]; do sleep 0.05; done; echo b; exit 4",
+        background=True,
+        cwd="/usr",
+        env={"N": "a"},
     )
     assert sandbox.run("echo beside").output == "beside"
+    written = ""
+    for piece in command.output():
+        written += piece
+        if written == "/usr\na\n":
+            break
     early = command.wait(0.3)
     assert (early.timed_out, early.output, command.done) == (True, "/usr\na", False)
+    sandbox.run("touch /tmp/gate")
     assert "".join(command.output()).startswith("/usr\na\nb\n")
     assert command.wait().exit_code == 4 and command.done
 
@@ -184,7 +193,8 @@ def test_whoever_is_interrupted_leaves_no_command_behind(
 
 
 def test_a_background_command_is_interrupted_while_others_wait(sandbox: Sandbox) -> None:
-    command = sandbox.start("sleep 600")
+    command = sandbox.start("echo begun; sleep 600")
+    assert next(iter(command.output())) == "begun\n"
     codes: List[int] = []
     waiters = [
         threading.Thread(target=lambda: codes.append(command.wait().exit_code)) for _ in range(3)
