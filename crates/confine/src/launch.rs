@@ -26,6 +26,7 @@ use crate::{
     handover,
     network::{self, Doorway, NetworkSockets, Origin, ReadyNetwork},
     policy::{Identity, Network, Policy},
+    privilege::is_root_of_machine,
     quotas::{Account, Charged},
     root,
     step::{AtStep as _, Failure, Step},
@@ -140,7 +141,7 @@ pub fn launch(
     root::masked_here();
     let (verdict, verdict_inside) = verdict_pipe().at(Step::HandShake, "pipe")?;
     let (mapped_inside, mapped) = pipe_with(PipeFlags::CLOEXEC).at(Step::HandShake, "pipe")?;
-    let privileged = rustix::process::geteuid().is_root();
+    let privileged = is_root_of_machine();
     let channel = network::channel(&policy.network).at(Step::HandShake, "socket pair")?;
     let (groups, groups_inside) = handover::pair().at(Step::HandShake, "socket pair")?;
     let (side, origin) = clone_behind_walls(policy, hooks.birthplace)?;
@@ -312,7 +313,7 @@ fn map_identity(pid: i32, identity: Identity) -> Result<(), Failure> {
         let path = format!("/proc/{pid}/{file}");
         std::fs::write(&path, text).at(Step::IdentityMap, path)
     };
-    if !rustix::process::geteuid().is_root() {
+    if !is_root_of_machine() {
         // Without this a process could drop a group that denies it something.
         write("setgroups", "deny".to_owned())?;
     }

@@ -15,6 +15,7 @@ pub mod network;
 mod owner_map;
 mod paths;
 mod policy;
+mod privilege;
 mod quotas;
 mod readback;
 mod report;
@@ -35,6 +36,7 @@ pub use policy::{
     Access, Entry, EntryKind, Identity, Layer, Lower, MemoryCap, Network, Overlay, OwnFile,
     Ownership, Policy, Root,
 };
+pub use privilege::{is_root_of_machine, require_capabilities};
 pub use readback::{
     Capabilities, IdMap, IdRange, Ids, MountFault, MountFlags, MountInForce, MountLine,
     MountReport, NamespaceId, NamespaceKind, Namespaces, ProcessDirectory, ProcessFacts,
@@ -56,6 +58,7 @@ pub use sys::{fork_beside, fork_off, replace_environment};
 /// Finds out what is the same for every sandbox, ahead of them and for copies of this process. What
 /// fails now fails there again, where somebody is told.
 pub fn look_ahead() {
+    let _ = is_root_of_machine();
     let _ = arguments::find();
     readback::look_ahead();
     root::look_ahead();

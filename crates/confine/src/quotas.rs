@@ -16,6 +16,7 @@ use rustix::{
 
 use crate::{
     policy::Identity,
+    privilege::is_root_of_machine,
     step::{AtStep as _, Failure, Step},
 };
 
@@ -105,13 +106,12 @@ impl Charged {
     /// For root only: others have one user. The capabilities stay in force, so this process may do all
     /// that it could before.
     pub(crate) fn to(identity: Identity) -> io::Result<Option<Self>> {
-        let effective = rustix::process::geteuid();
-        if !effective.is_root() {
+        if !is_root_of_machine() {
             return Ok(None);
         }
         let charged = Self {
             user: rustix::process::getuid(),
-            effective,
+            effective: rustix::process::geteuid(),
             sets: rustix::thread::capabilities(None)?,
             dumpable: rustix::process::dumpable_behavior()?,
         };

@@ -65,11 +65,13 @@ impl Step {
             Self::Namespaces | Self::IdentityMap => {
                 "this system restricts user namespaces: as root, `sysctl -w user.max_user_namespaces=15000`, \
                  `sysctl -w kernel.unprivileged_userns_clone=1` (Debian) or \
-                 `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), or run as root"
+                 `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), or run as root; start a \
+                 container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`"
             }
             Self::Proc => {
                 "a fresh /proc is refused where the one outside is masked, as in most containers: run outside \
-                 the container, or start it with an unmasked /proc"
+                 the container, or start it with an unmasked /proc (`docker run --security-opt systempaths=unconfined`, \
+                 `procMount: Unmasked` of a pod)"
             }
             Self::Entry | Self::Root | Self::PrivateMounts | Self::PivotRoot => {
                 "the mount was refused: look at the path that is named, and at the kernel's support for overlayfs \

@@ -27,7 +27,7 @@ use std::{
 
 use zareba_runtime::{
     Capabilities, Grant, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId,
-    SandboxRequest, SandboxSpec, SandboxSummary, Support, WorkspaceMode,
+    SandboxRequest, SandboxSpec, SandboxSummary, Strictness, Support, WorkspaceMode,
 };
 use zareba_wire::BoxFuture;
 
@@ -111,6 +111,8 @@ pub struct Walls {
     pub network: Reachable,
     /// What the sandbox may use.
     pub usage: Usage,
+    /// What becomes of limits that cannot be held.
+    pub strictness: Strictness,
 }
 
 /// What can be reached over the network.

@@ -15,7 +15,7 @@ use std::{
 
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 use zareba_executor::{FileScope, Linting, User, UserError};
-use zareba_runtime::{SandboxId, Variables};
+use zareba_runtime::{SandboxId, Strictness, Variables};
 
 use crate::{
     NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode,
@@ -326,6 +326,9 @@ fn supervise(arguments: &mut Vec<OsString>, order: &Order<'_>, walls: &Walls, so
     add(arguments, [&"--disk", &usage.disk.bytes.to_string()]);
     add(arguments, [&"--inodes", &usage.disk.inodes.to_string()]);
     add(arguments, [&"--system", &system]);
+    if walls.strictness == Strictness::BestEffort {
+        add(arguments, [&"--best-effort"]);
+    }
     if let Some(workspace) = order.working_dir {
         add(arguments, [&"--workspace", &workspace]);
     }

@@ -53,6 +53,9 @@ pub(crate) struct SuperviseArguments {
     /// Files and directories that it may add
     #[arg(long, value_name = "N")]
     pub(crate) inodes: u64,
+    /// Go on without limits that cannot be held
+    #[arg(long)]
+    pub(crate) best_effort: bool,
     /// End the sandbox when standard input reaches its end
     #[arg(long)]
     pub(crate) lifeline: bool,

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use zareba_runtime::Strictness;
 use zareba_runtime_native::{
     DiskLimit, Reachable, SuperviseError, Supervision, SystemMode, Usage, WorkspaceMode, supervise,
 };
@@ -70,6 +71,7 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
                 inodes: arguments.inodes,
             },
         },
+        strictness: strictness(arguments.best_effort),
         environment,
         arguments: arguments.executor,
         executor: super::run_as_process,
@@ -80,6 +82,13 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
     supervise(supervision)
         .map(|status| Exit::Command(u8::try_from(status).unwrap_or(u8::MAX)))
         .map_err(|error| refused(&error))
+}
+
+fn strictness(is_best_effort: bool) -> Strictness {
+    match is_best_effort {
+        true => Strictness::BestEffort,
+        false => Strictness::Strict,
+    }
 }
 
 fn reachable(network: NetworkArgument, rules: Option<&str>) -> Result<Reachable, Failure> {
@@ -97,8 +106,10 @@ fn refused(error: &SuperviseError) -> Failure {
     let failure = Failure::of(Exit::Start, error);
     match error {
         SuperviseError::Launch(launch) => failure.hint(launch.step.remedy()),
+        SuperviseError::Limit(_) => failure.hint(
+            "`--best-effort` goes on without the control groups, and says which limits nothing holds then",
+        ),
         SuperviseError::Prepare { .. }
-        | SuperviseError::Limit(_)
         | SuperviseError::Image(_)
         | SuperviseError::Weaker(_) => failure,
     }

@@ -119,10 +119,15 @@ fn request(configuration: &Configuration) -> SandboxRequest {
         user: None,
         mounts: Vec::new(),
         plugins: Vec::new(),
-        strictness: match settings.runtime.best_effort {
-            true => Strictness::BestEffort,
-            false => Strictness::Strict,
-        },
+        strictness: strictness(settings),
+    }
+}
+
+/// What becomes of what cannot be held.
+pub(super) fn strictness(settings: &zareba_config::Settings) -> Strictness {
+    match settings.runtime.best_effort {
+        true => Strictness::BestEffort,
+        false => Strictness::Strict,
     }
 }
 

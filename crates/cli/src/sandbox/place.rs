@@ -7,6 +7,7 @@ use std::{
 };
 
 use zareba_config::{Environment, Settings};
+use zareba_confine::is_root_of_machine;
 use zareba_image::ImageStore;
 
 use crate::{
@@ -24,7 +25,7 @@ pub(super) fn state_directory(settings: &Settings, environment: &Environment) ->
     match &settings.state.directory {
         // What is recorded there is looked for from anywhere.
         Some(directory) => std::path::absolute(directory).unwrap_or_else(|_| directory.clone()),
-        None if uid.is_root() => PathBuf::from(OF_ROOT),
+        None if is_root_of_machine() => PathBuf::from(OF_ROOT),
         None => of_user(environment)
             .unwrap_or_else(|| PathBuf::from(format!("/tmp/zareba-{}", uid.as_raw()))),
     }

@@ -4,6 +4,7 @@ use zareba_config::{NetworkReach, Settings, SystemMode as SystemSetting, Workspa
 use zareba_egress::{Limits, Policy, Rule, RuleError};
 use zareba_runtime_native::{DiskLimit, Reachable, SystemMode, Usage, Walls, WorkspaceMode};
 
+use super::asked::strictness;
 use crate::{
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -38,6 +39,7 @@ pub(super) fn walls(settings: &Settings) -> Result<Walls, Failure> {
                 inodes: u64::from(native.inodes),
             },
         },
+        strictness: strictness(settings),
     })
 }
 

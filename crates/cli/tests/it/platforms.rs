@@ -27,6 +27,11 @@ fn on_a_machine(place: &Place, done: &str, arguments: &[&str]) -> Told {
     Told::from(output)
 }
 
+/// What the program says when this starts it.
+fn on_machine_of(place: &Place, starter: &[&str], arguments: &[&str]) -> Told {
+    Told::from(place.zareba_below(starter, arguments).output().unwrap())
+}
+
 /// What a command prints that must end well.
 fn printed(done: &str, command: &str) -> String {
     let place = Place::new();
@@ -113,6 +118,83 @@ fn a_home_that_cannot_be_written_to_needs_another_state_directory() {
     assert_eq!(
         (told.code, told.stdout.as_str()),
         (Some(0), "works\n"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// Root in a container without root is an ordinary user outside.
+#[test]
+fn root_of_a_user_namespace_is_an_ordinary_user() {
+    let place = Place::new();
+    let starter = ["unshare", "--user", "--map-root-user", "--mount"];
+    let told = on_machine_of(
+        &place,
+        &starter,
+        &["run", "--", "id -u; echo x > file && cat file"],
+    );
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "1000\nx\n"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// As in a container: user 0 and all users are there, and what root may do elsewhere is not.
+#[test]
+#[ignore = "needs root"]
+fn root_without_capabilities_is_told_which_are_missing() {
+    let place = Place::new();
+    let starter = [
+        "setpriv",
+        "--bounding-set=-sys_admin,-sys_ptrace",
+        "--inh-caps=-all",
+    ];
+    for (arguments, code) in [(["run", "--", "true"].as_slice(), 122), (&["doctor"], 1)] {
+        let told = on_machine_of(&place, &starter, arguments);
+        assert_eq!(told.code, Some(code), "{}{}", told.stdout, told.stderr);
+        let advice = "root lacks SYS_ADMIN, SYS_PTRACE here: start it as an ordinary user, or give root these";
+        assert!(
+            told.stdout.contains(advice) || told.stderr.contains(advice),
+            "{}{}",
+            told.stdout,
+            told.stderr
+        );
+    }
+}
+
+/// As in a container that sees its control groups and cannot change them.
+#[test]
+#[ignore = "needs root"]
+fn root_without_control_groups_has_a_sandbox_only_as_a_best_effort_that_is_told() {
+    let place = Place::new();
+    let unwritable = "mount --make-rprivate /; for at in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do \
+                      mount -o remount,bind,ro $at; done; exec \"$@\"";
+    let starter = ["unshare", "--mount", "sh", "-ec", unwritable, "sh"];
+    let refused = on_machine_of(&place, &starter, &["run", "--", "true"]);
+    assert_eq!(refused.code, Some(122), "{}", refused.stderr);
+    let advice = "`--best-effort` goes on without";
+    assert!(refused.stderr.contains(advice), "{}", refused.stderr);
+    let arguments = [
+        "run",
+        "--best-effort",
+        "--memory",
+        "64MiB",
+        "--cpus",
+        "1",
+        "--",
+        "echo works",
+    ];
+    let told = on_machine_of(&place, &starter, &arguments);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "works\n"),
+        "{}",
+        told.stderr
+    );
+    assert!(
+        told.stderr.contains("cpus") && !told.stderr.contains("memory"),
         "{}",
         told.stderr
     );

@@ -7,6 +7,7 @@ use crate::{
     mounts::Detached,
     owner_map::OwnerMaps,
     policy::{Access, EntryKind, Layer, Overlay, Ownership, Policy, Root},
+    privilege::is_root_of_machine,
     step::{AtStep as _, Failure, Step},
 };
 
@@ -46,7 +47,7 @@ impl Prepared {
 
 /// Makes the trees that the sandbox's own user could not reach by name.
 pub(crate) fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root_of_machine() {
         return Ok(Prepared {
             root: Vec::new(),
             entries: policy.entries.iter().map(|_| Vec::new()).collect(),

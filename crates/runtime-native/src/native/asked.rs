@@ -27,6 +27,7 @@ impl Answer {
             system: _,
             network,
             usage,
+            strictness,
         } = &self.walls;
         let Usage {
             memory_bytes,
@@ -34,11 +35,12 @@ impl Answer {
             cpu_millis,
             disk,
         } = usage;
+        let holds = can_hold(*strictness);
         Grant {
             network: Some(network_grant(network)),
-            memory_bytes: Some(*memory_bytes),
-            cpu_millis: Some(*cpu_millis),
-            pids: Some(*pids),
+            memory_bytes: holds.memory.holds().then_some(*memory_bytes),
+            cpu_millis: holds.cpus.holds().then_some(*cpu_millis),
+            pids: holds.pids.holds().then_some(*pids),
             disk_bytes: Some(disk.bytes),
             workspace_mode: Some(*workspace),
             user: None,
@@ -72,17 +74,15 @@ pub(crate) fn answer(
         Some(asked) => reachable(walls, rules, asked, &mut shortfall)?,
         None => walls.network.clone(),
     };
-    if memory_bytes.is_some() || cpu_millis.is_some() || pids.is_some() || disk_bytes.is_some() {
-        let holds = can_hold();
-        for (field, is_asked, hold) in [
-            (RequestField::Memory, memory_bytes.is_some(), holds.memory),
-            (RequestField::Cpus, cpu_millis.is_some(), holds.cpus),
-            (RequestField::Pids, pids.is_some(), holds.pids),
-            (RequestField::Disk, disk_bytes.is_some(), holds.disk),
-        ] {
-            if let (true, Hold::No { reason, remedy }) = (is_asked, hold) {
-                shortfall.lacks(field, reason, remedy)?;
-            }
+    let holds = can_hold(*strictness);
+    for (field, is_asked, hold) in [
+        (RequestField::Memory, memory_bytes.is_some(), holds.memory),
+        (RequestField::Cpus, cpu_millis.is_some(), holds.cpus),
+        (RequestField::Pids, pids.is_some(), holds.pids),
+        (RequestField::Disk, disk_bytes.is_some(), holds.disk),
+    ] {
+        if let (true, Hold::No { reason, remedy }) = (is_asked, hold) {
+            shortfall.lacks(field, reason, remedy)?;
         }
     }
     if user.is_some() {
@@ -110,6 +110,7 @@ pub(crate) fn answer(
                     inodes: usual.disk.inodes,
                 },
             },
+            strictness: *strictness,
         },
         not_held: shortfall.into_fields(),
     })

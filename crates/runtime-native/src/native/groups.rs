@@ -11,7 +11,11 @@ use std::{
 
 use rustix::process::Pid;
 use sha2::{Digest as _, Sha256};
-use zareba_confine::cgroup::{Begun, CgroupError, Demand, Entrance, Group, Host, Leaf, Limits};
+use zareba_confine::{
+    cgroup::{Begun, CgroupError, Demand, Entrance, Group, Host, Leaf, Limits},
+    is_root_of_machine,
+};
+use zareba_runtime::Strictness;
 
 use super::{
     described::Description,
@@ -20,6 +24,11 @@ use super::{
 
 /// How long what is left of a sandbox may take to be gone.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Whether there is no sandbox without control groups: root of the machine gets one only on request.
+pub(super) fn are_demanded(strictness: Strictness) -> bool {
+    is_root_of_machine() && strictness == Strictness::Strict
+}
 
 /// What the control groups of a sandbox are made from.
 pub(super) struct Plan {
@@ -41,11 +50,10 @@ impl Plan {
             pids: Some(pids),
             cpu_millis: Some(cpu_millis),
             io: Vec::new(),
-            // A user without delegated groups has the limits of each process only, and is told.
-            demand: if rustix::process::geteuid().is_root() {
-                Demand::Enforced
-            } else {
-                Demand::BestEffort
+            // Without groups there are other means; what they cannot hold is told.
+            demand: match are_demanded(supervision.strictness) {
+                true => Demand::Enforced,
+                false => Demand::BestEffort,
             },
         };
         Ok(Self {

@@ -1,7 +1,7 @@
 //! What holds a sandbox to its limits on this machine, known before there is one.
 //!
-//! Control groups hold exactly, and root always has them or gets no sandbox. An ordinary user has them
-//! only where they were delegated. Elsewhere the number of processes is held by `RLIMIT_NPROC`, which
+//! Control groups hold exactly, and root always has them or gets no sandbox, unless a best effort was
+//! asked for. An ordinary user has them only where they were delegated. Elsewhere the number of processes is held by `RLIMIT_NPROC`, which
 //! the kernel counts for each user namespace, and memory by the supervisor, which looks at it.
 //! Nothing but a control group gives a share of the processors.
 
@@ -9,6 +9,7 @@ use zareba_confine::{
     OtherLimit,
     cgroup::{CgroupError, Controller, Host},
 };
+use zareba_runtime::Strictness;
 
 use super::{groups, memory, supervise::Usage};
 
@@ -31,6 +32,13 @@ pub enum Hold {
         /// What to do about it.
         remedy: &'static str,
     },
+}
+
+impl Hold {
+    /// Whether anything does.
+    pub(crate) const fn holds(&self) -> bool {
+        !matches!(self, Self::No { .. })
+    }
 }
 
 /// What holds each limit of a sandbox that is started now.
@@ -58,8 +66,8 @@ enum Means {
 }
 
 /// Asks this machine. Nothing is started or made.
-pub fn can_hold() -> Holds {
-    let means = match rustix::process::geteuid().is_root() {
+pub fn can_hold(strictness: Strictness) -> Holds {
+    let means = match groups::are_demanded(strictness) {
         true => Means::ControlGroups,
         false if counts_by_namespace(&release()) => Means::WatchAndProcessLimit,
         false => Means::Watch,

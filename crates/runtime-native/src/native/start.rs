@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use zareba_confine::{
     Bounds, CompiledFilter, Confined, Entry, EntryKind, Hooks, LandlockReport, LaunchError,
     PathPolicy, Permissions, Policy, Program, Reach, ResourceLimits, RestrictError, Ruleset,
-    SeccompProfile, Step, drop_all_capabilities, launch,
+    SeccompProfile, Step, drop_all_capabilities, is_root_of_machine, launch,
 };
 
 use super::{
@@ -49,7 +49,7 @@ impl Start<'_> {
     fn may_set_ids(&self) -> bool {
         let reaches_out = self.supervision.workspace.is_some()
             && self.supervision.mode == WorkspaceMode::ReadWrite;
-        !(reaches_out && rustix::process::geteuid().is_root())
+        !(reaches_out && is_root_of_machine())
     }
 
     pub(super) fn start(&self) -> Result<Started, SuperviseError> {

@@ -23,11 +23,12 @@ use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LaunchError, MemoryCap, Network,
     Policy, ReadBackError,
     cgroup::{CgroupError, Group},
-    ignore_broken_pipes,
+    ignore_broken_pipes, is_root_of_machine,
     network::{DNS_V4, DNS_V6},
-    refuse_core_handlers, reset_signals,
+    refuse_core_handlers, require_capabilities, reset_signals,
 };
 use zareba_image::{ImageError, ImageLease, ImageStore};
+use zareba_runtime::Strictness;
 use zareba_terminal::{Process, children, descendants};
 
 use crate::RunCommand;
@@ -86,6 +87,8 @@ pub struct Supervision {
     pub reachable: Reachable,
     /// What the sandbox may use.
     pub limits: Usage,
+    /// What becomes of limits that cannot be held.
+    pub strictness: Strictness,
     /// Variables of the executor and its shells.
     pub environment: Vec<(OsString, OsString)>,
     /// More arguments for the executor.
@@ -159,6 +162,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     ignore_broken_pipes();
     // Whatever mask we were started with, what is made for the inside must be readable there.
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    require_capabilities().preparing("a sandbox as root")?;
     require_layers(&supervision.directory).preparing("a place for the sandbox's layers")?;
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
@@ -181,7 +185,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     };
     let plan = groups::Plan::of(&supervision)?;
     let groups = plan.begin()?;
-    let holds = can_hold();
+    let holds = can_hold(supervision.strictness);
     let walls = Walls {
         view: &view,
         policy: &policy,
@@ -410,7 +414,7 @@ fn files_in_memory(memory_bytes: u64) -> MemoryCap {
 
 pub(super) fn choose_identity(view: &View) -> Result<Identity, SuperviseError> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    let (uid_outside, gid_outside) = if uid.is_root() {
+    let (uid_outside, gid_outside) = if is_root_of_machine() {
         let span = u128::from(UIDS_OUTSIDE.end - UIDS_OUTSIDE.start);
         let drawn = lot::draw().preparing("a user of its own")? % span;
         let own = UIDS_OUTSIDE.start + u32::try_from(drawn).unwrap_or_default();

@@ -19,7 +19,7 @@ mod transfers;
 use std::{path::Path, sync::Arc};
 
 use zareba_protocol::{Action, ObservationKind, RunCommand};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxSpec};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxSpec, Strictness};
 use zareba_runtime_native::{
     DiskLimit, NativeRuntime, Reachable, SystemMode, Usage, Walls, WorkspaceMode,
 };
@@ -42,6 +42,7 @@ const WALLS: Walls = Walls {
             inodes: 50_000,
         },
     },
+    strictness: Strictness::Strict,
 };
 
 /// The same with a workspace whose changes reach the machine.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand, RuntimeStatus, ShellName};
-use zareba_runtime::{Runtime, Sandbox, SandboxSpec};
+use zareba_runtime::{Runtime, Sandbox, SandboxSpec, Strictness};
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
     ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
@@ -120,6 +120,7 @@ pub(crate) fn walls() -> Walls {
                 inodes: 100_000,
             },
         },
+        strictness: Strictness::Strict,
     }
 }
 

@@ -4,7 +4,7 @@
 use zareba_protocol::{
     Action, CommandMetadata, LimitHit, LimitKind, Observation, ObservationKind, RunCommand,
 };
-use zareba_runtime::{Runtime as _, Sandbox};
+use zareba_runtime::{Runtime as _, Sandbox, SandboxRequest, Strictness};
 use zareba_runtime_native::{
     DiskLimit, Hold, LocalOptions, Reachable, ServerLifetime, SystemMode, Usage, Walls,
     WorkspaceMode, can_hold,
@@ -27,6 +27,7 @@ const TIGHT: Walls = Walls {
             inodes: 500,
         },
     },
+    strictness: Strictness::Strict,
 };
 
 async fn observe(sandbox: &dyn Sandbox, command: &str) -> (CommandMetadata, String) {
@@ -128,7 +129,7 @@ async fn a_report_says_what_holds_each_limit_ns_15() {
         names.map(str::to_owned).collect::<Vec<_>>()
     };
     let held = |hold: &Hold| matches!(hold, Hold::ProcessLimit | Hold::Watched { .. });
-    let holds = can_hold();
+    let holds = can_hold(Strictness::Strict);
     let expected = [
         ("memory", &holds.memory),
         ("pids", &holds.pids),
@@ -141,6 +142,15 @@ async fn a_report_says_what_holds_each_limit_ns_15() {
     assert_eq!(
         groups.contains(&"cpu".to_owned()),
         holds.cpus == Hold::ControlGroup
+    );
+    let grant = fixture.runtime.grant(&SandboxRequest::default()).unwrap();
+    assert_eq!(
+        [
+            grant.memory_bytes.is_some(),
+            grant.cpu_millis.is_some(),
+            grant.pids.is_some()
+        ],
+        [&holds.memory, &holds.cpus, &holds.pids].map(|hold| !matches!(hold, Hold::No { .. }))
     );
     let missing = names("/enforcement/control_groups/missing");
     assert!(

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 use zareba_protocol::{Action, ErrorClass, ObservationKind, RunCommand};
-use zareba_runtime::{Capabilities, Isolation, Runtime as _, Sandbox, SandboxSpec, Support};
+use zareba_runtime::{
+    Capabilities, Isolation, Runtime as _, Sandbox, SandboxSpec, Strictness, Support,
+};
 use zareba_runtime_native::{
     DiskLimit, NativeRuntime, Reachable, SystemMode, Usage, Walls, WorkspaceMode,
 };
@@ -30,6 +32,7 @@ const WALLS: Walls = Walls {
             inodes: 100_000,
         },
     },
+    strictness: Strictness::Strict,
 };
 
 /// Runs a command and returns its status and output.

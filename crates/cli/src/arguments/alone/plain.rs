@@ -36,7 +36,7 @@ pub(super) fn read(name: &str, rest: &[OsString]) -> Option<Arguments> {
 }
 
 fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
-    let mut flags = Flags::read(rest, &["--lifeline"])?;
+    let mut flags = Flags::read(rest, &["--best-effort", "--lifeline"])?;
     let arguments = SuperviseArguments {
         id: flags.parsed("--id")??,
         directory: flags.path("--directory")?,
@@ -57,6 +57,7 @@ fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
         cpu_millis: flags.parsed("--cpu-millis")??,
         disk: flags.parsed("--disk")??,
         inodes: flags.parsed("--inodes")??,
+        best_effort: flags.switch("--best-effort"),
         lifeline: flags.switch("--lifeline"),
         executor: Vec::new(),
     };

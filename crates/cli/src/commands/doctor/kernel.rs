@@ -34,7 +34,7 @@ pub(super) fn user_namespaces() -> Option<String> {
         .ok()?;
     // Debian's and Ubuntu's switches; other kernels do not have them.
     let is_off = |path: &str, off: &str| read(path).is_some_and(|value| value.trim() == off);
-    let is_root = rustix::process::geteuid().is_root();
+    let is_root = zareba_confine::is_root_of_machine();
     let is_refused = !is_root
         && (is_off("/proc/sys/kernel/unprivileged_userns_clone", "0")
             || is_off(

@@ -9,6 +9,7 @@ use std::{
 
 use zareba_confine::{
     Access, Entry, EntryKind, Identity, Layer, Lower, Overlay, OwnFile, Ownership, Root,
+    is_root_of_machine,
 };
 
 use super::{
@@ -140,7 +141,7 @@ impl Finding {
 
 /// What is mounted in system directories. Root's sandboxes may leave it out, and others may not.
 fn mounted() -> io::Result<Vec<Mounted>> {
-    match rustix::process::geteuid().is_root() {
+    match is_root_of_machine() {
         true => Ok(Vec::new()),
         false => divided::mounted_in(&SYSTEM),
     }

@@ -27,7 +27,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
-use zareba_confine::Identity;
+use zareba_confine::{Identity, is_root_of_machine};
 
 use super::{divided, generated, secrets};
 
@@ -218,7 +218,7 @@ fn make(store: &Path, key: &str, tops: &[Top], identity: Identity) -> io::Result
             settle(&base, identity)?;
         }
     }
-    if rustix::process::geteuid().is_root() {
+    if is_root_of_machine() {
         give(&unfinished, identity)?;
     }
     fs::rename(&unfinished, &path)
