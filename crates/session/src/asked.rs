@@ -10,10 +10,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::future::BoxFuture;
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::Instrument as _;
 use zareba_eventlog::{EntryKind, Record};
+use zareba_wire::Owned;
 
 use crate::{
     ActionRequest, SessionError,
@@ -117,7 +117,7 @@ impl Conductor {
         Asked {
             conductor: Arc::clone(self),
             errand: Errand {
-                work: Some(Box::pin(walk.instrument(span))),
+                work: Owned::new(Box::pin(walk.instrument(span))),
                 runtime: None,
             },
             told,
@@ -221,10 +221,12 @@ async fn outcome(answer: pending::Answer) -> Result<Arc<Record>, SessionError> {
     }
 }
 
+/// The way of an action along its path.
+type Walk = dyn Future<Output = Result<Walked, SessionError>> + Send;
+
 /// Work that goes on in a task of its own when whoever polls it goes away.
 struct Errand {
-    /// Nothing once it is done.
-    work: Option<BoxFuture<'static, Result<Walked, SessionError>>>,
+    work: Owned<Walk>,
     /// Where it goes on; nowhere as long as it was never polled, and so has not begun.
     runtime: Option<Handle>,
 }
@@ -236,15 +238,8 @@ impl Future for Errand {
         if self.runtime.is_none() {
             self.runtime = Handle::try_current().ok();
         }
-        // Out of its place meanwhile: should it panic, it does not go on.
-        let Some(mut work) = self.work.take() else {
-            return Poll::Ready(Err(SessionError::ShuttingDown));
-        };
-        let polled = work.as_mut().poll(context);
-        if polled.is_pending() {
-            self.work = Some(work);
-        }
-        polled
+        let polled = self.work.poll(context);
+        polled.unwrap_or(Poll::Ready(Err(SessionError::ShuttingDown)))
     }
 }
 

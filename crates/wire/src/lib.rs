@@ -12,6 +12,7 @@ mod endpoint;
 mod key;
 mod limiter;
 mod multipart;
+mod owned;
 mod service;
 mod wrong_keys;
 
@@ -26,6 +27,7 @@ pub mod viewer;
 
 pub use endpoint::Endpoint;
 pub use key::{InvalidKey, SessionKey, prepare_keys};
+pub use owned::Owned;
 pub use service::{
     ActionService, ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
     UploadTreatment,

@@ -10,6 +10,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use zareba_wire::Owned;
+
 use super::Closed;
 
 /// All work of one sandbox: as much as there are callers.
@@ -34,8 +36,7 @@ trait Stop: Send + Sync {
 struct Work<F>(Mutex<Slot<F>>);
 
 struct Slot<F> {
-    /// Nothing once it has ended or was stopped.
-    work: Option<Pin<Box<F>>>,
+    work: Owned<F>,
     /// Who waits.
     waker: Option<Waker>,
 }
@@ -54,7 +55,7 @@ impl Inside {
         F: Future + Send + 'static,
     {
         let slot = Slot {
-            work: Some(Box::pin(work)),
+            work: Owned::new(Box::pin(work)),
             waker: None,
         };
         let work = Arc::new(Work(Mutex::new(slot)));
@@ -99,14 +100,10 @@ impl<F> Work<F> {
 impl<F: Future> Work<F> {
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<F::Output, Closed>> {
         let mut slot = self.slot();
-        // Out of its place meanwhile: should it panic, it does not go on.
-        let Some(mut work) = slot.work.take() else {
-            return Poll::Ready(Err(Closed));
-        };
-        match work.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => {
-                slot.work = Some(work);
+        match slot.work.poll(context) {
+            None => Poll::Ready(Err(Closed)),
+            Some(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Some(Poll::Pending) => {
                 slot.waker = Some(context.waker().clone());
                 Poll::Pending
             }

@@ -7,14 +7,14 @@
 
 use std::{
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
-use crate::eager::Eager;
+use crate::{Owned, eager::Eager};
 
-type Connection = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Connection = dyn Future<Output = ()> + Send;
 
 /// One connection.
 pub(super) struct Worked {
@@ -22,8 +22,7 @@ pub(super) struct Worked {
 }
 
 struct State {
-    /// Nothing once it has ended.
-    connection: Option<Connection>,
+    connection: Owned<Connection>,
     /// Whoever waits works it, and its task does not.
     is_lent: bool,
     task: Waker,
@@ -39,7 +38,7 @@ impl Worked {
     pub(super) fn begin(connection: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
         let worked = Arc::new(Self {
             state: Mutex::new(State {
-                connection: Some(Box::pin(connection)),
+                connection: Owned::new(Box::pin(connection)),
                 is_lent: false,
                 task: Waker::noop().clone(),
             }),
@@ -73,15 +72,7 @@ impl State {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Out of its place meanwhile: should it panic, it has ended.
-        let Some(mut connection) = self.connection.take() else {
-            return Poll::Ready(());
-        };
-        let polled = connection.as_mut().poll(context);
-        if polled.is_pending() {
-            self.connection = Some(connection);
-        }
-        polled
+        self.connection.poll(context).unwrap_or(Poll::Ready(()))
     }
 }
 
