@@ -6,6 +6,7 @@
 
 mod code;
 mod crate_list;
+mod documents;
 mod environment;
 mod headers;
 mod layers;
@@ -15,6 +16,7 @@ mod manifests;
 mod module_files;
 mod report;
 mod repository;
+mod requirements;
 mod size;
 mod supply;
 mod unsafety;

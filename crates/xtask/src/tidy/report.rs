@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use super::repository::Repository;
 use super::{
-    crate_list, environment, headers, layers, links, machine_paths, manifests, module_files, size,
-    supply, unsafety,
+    crate_list, documents, environment, headers, layers, links, machine_paths, manifests,
+    module_files, requirements, size, supply, unsafety,
 };
 
 /// Something in the repository that breaks a rule.
@@ -41,6 +41,9 @@ type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     crate_list::check,
+    documents::check_commands,
+    documents::check_routes,
+    documents::check_settings,
     environment::check,
     headers::check,
     layers::check,
@@ -48,6 +51,7 @@ const CHECKS: &[Check] = &[
     machine_paths::check,
     manifests::check,
     module_files::check,
+    requirements::check,
     size::check,
     supply::check,
     unsafety::check,
