@@ -81,6 +81,7 @@ async fn store(executor: &Executor, destination: &std::path::Path) -> Result<(),
         file_name: "new".to_owned(),
         destination: destination.to_owned(),
         treatment: UploadTreatment::Store,
+        room: None,
     };
     let stored = ActionService::upload(executor, request, Box::pin(Once(Some(Bytes::new())))).await;
     stored.map_err(|error| error.to_string())

@@ -115,6 +115,7 @@ fn archive_to(destination: PathBuf) -> Upload {
         file_name: ARCHIVE.to_owned(),
         destination,
         treatment: UploadTreatment::Unpack,
+        room: None,
     }
 }
 

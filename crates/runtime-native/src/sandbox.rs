@@ -29,7 +29,7 @@ use zareba_wire::{
 use crate::{
     VariableStore, copy,
     link::{Link, LinkError},
-    native::{Enclosure, PauseError, VisitError},
+    native::{Enclosure, PauseError, Room, VisitError},
 };
 
 /// What a sandbox is made of.
@@ -71,6 +71,9 @@ impl NativeSandbox {
             Some(_) => action,
             None => action.with_timeout(self.parts.timeout.as_secs_f64()),
         };
+        if let Some(refused) = self.refused_for_room(&action).await {
+            return Ok(refused);
+        }
         let link = self.parts.link.clone();
         let answer = self.inside("run the action", async move {
             let _turn = turn;
@@ -79,6 +82,28 @@ impl NativeSandbox {
         let mut event = answer.await?;
         self.tell_limits(&mut event.observation);
         Ok(event)
+    }
+
+    /// The answer to an action that writes more than the sandbox's files may take: the executor would
+    /// write it, since only what runs inside is killed at the limit.
+    async fn refused_for_room(&self, action: &ActionEvent) -> Option<ObservationEvent> {
+        let bytes = match &action.action {
+            Action::Write(write) => write.content.len(),
+            Action::Edit(edit) => {
+                let texts = [&edit.file_text, &edit.new_str].into_iter().flatten();
+                texts.map(String::len).sum::<usize>() + edit.content.len()
+            }
+            _ => return None,
+        };
+        let refused = self.room()?.admit(bytes as u64).await.err()?;
+        Some(ObservationEvent::from(Observation::error(
+            refused.to_string(),
+        )))
+    }
+
+    /// What clients may still put into it, when it has walls.
+    fn room(&self) -> Option<Arc<Room>> {
+        self.parts.enclosure.as_ref()?.room()
     }
 
     /// Names the limits that the sandbox met while a command ran.

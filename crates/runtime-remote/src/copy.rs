@@ -85,6 +85,7 @@ fn unpacked(destination: PathBuf, format: ArchiveFormat) -> Upload {
         file_name: file_name.to_owned(),
         destination,
         treatment: UploadTreatment::Unpack,
+        room: None,
     }
 }
 

@@ -30,5 +30,5 @@ pub use key::{InvalidKey, SessionKey, prepare_keys};
 pub use owned::Owned;
 pub use service::{
     ActionService, ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
-    UploadTreatment,
+    UploadRoom, UploadTreatment,
 };

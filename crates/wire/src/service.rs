@@ -82,6 +82,17 @@ pub struct Upload {
     pub destination: PathBuf,
     /// What is done with it.
     pub treatment: UploadTreatment,
+    /// What all that comes of it may take; without one, only the disk bounds it.
+    pub room: Option<UploadRoom>,
+}
+
+/// What an upload may take, with all that is unpacked from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UploadRoom {
+    /// Bytes on the disk, those of the archive itself included.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
 }
 
 /// What is done with an uploaded file.

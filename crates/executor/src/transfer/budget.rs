@@ -1,8 +1,20 @@
 //! What one archive may grow to.
 
-use zareba_wire::TransferError;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use super::failure::bad_archive;
+use rustix::io::Errno;
+use zareba_wire::{TransferError, UploadRoom};
+
+use super::failure::{bad_archive, os_error};
+
+/// What a file takes on the disk at least.
+const BLOCK_BYTES: u64 = 4096;
 
 /// The caps on an archive that is unpacked.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +49,7 @@ impl ArchiveLimits {
             entries: 0,
             bytes_left: by_ratio.min(self.bytes),
             packed_left: archive_bytes,
+            room: None,
         }
     }
 }
@@ -49,9 +62,64 @@ pub(super) struct Budget {
     entries: u64,
     bytes_left: u64,
     packed_left: u64,
+    room: Option<Room>,
+}
+
+/// What all archives have unpacked here, of which those count that are unpacked at once with another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken {
+    bytes: Arc<AtomicU64>,
+    files: Arc<AtomicU64>,
+}
+
+/// What is left on the disk for an archive and others that are unpacked meanwhile.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    taken: Taken,
+    /// What `taken` may come to.
+    bytes_max: u64,
+    files_max: u64,
+    /// What the room is for.
+    label: PathBuf,
+}
+
+impl Taken {
+    /// The room that an upload has from now on.
+    pub(super) fn room(&self, room: UploadRoom, label: PathBuf) -> Room {
+        Room {
+            bytes_max: room
+                .bytes
+                .saturating_add(self.bytes.load(Ordering::Acquire)),
+            files_max: room
+                .files
+                .saturating_add(self.files.load(Ordering::Acquire)),
+            taken: self.clone(),
+            label,
+        }
+    }
+}
+
+impl Room {
+    fn charge(&self, bytes: u64, files: u64) -> Result<(), TransferError> {
+        let all_bytes = self.taken.bytes.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let all_files = self.taken.files.fetch_add(files, Ordering::AcqRel) + files;
+        match all_bytes <= self.bytes_max && all_files <= self.files_max {
+            true => Ok(()),
+            false => Err(os_error(Errno::DQUOT, &self.label)),
+        }
+    }
 }
 
 impl Budget {
+    /// The same, within what is left on the disk for the archive and what is in it.
+    pub(super) fn within(mut self, room: Option<Room>) -> Result<Self, TransferError> {
+        if let Some(room) = &room {
+            room.charge(self.archive_bytes, 0)?;
+        }
+        self.room = room;
+        Ok(self)
+    }
+
     /// The size of the archive itself.
     pub(super) fn archive_bytes(&self) -> u64 {
         self.archive_bytes
@@ -71,7 +139,11 @@ impl Budget {
     /// Charges one entry.
     pub(super) fn charge_entry(&mut self) -> Result<(), TransferError> {
         self.entries += 1;
-        self.announce(self.entries)
+        self.announce(self.entries)?;
+        match &self.room {
+            Some(room) => room.charge(BLOCK_BYTES, 1),
+            None => Ok(()),
+        }
     }
 
     /// Charges content that is about to be written.
@@ -79,7 +151,10 @@ impl Budget {
         match self.bytes_left.checked_sub(bytes) {
             Some(left) => {
                 self.bytes_left = left;
-                Ok(())
+                match &self.room {
+                    Some(room) => room.charge(bytes, 0),
+                    None => Ok(()),
+                }
             }
             None if self.archive_bytes.saturating_mul(self.limits.ratio) < self.limits.bytes => {
                 Err(bad_archive(format!(

@@ -19,7 +19,7 @@ use rustix::{
 use zareba_wire::TransferError;
 
 use super::{
-    budget::ArchiveLimits,
+    budget::{ArchiveLimits, Room},
     destination::Destination,
     failure::{invalid, os_error},
     staging::Staging,
@@ -118,10 +118,11 @@ impl Spool {
         mut self,
         format: Format,
         limits: &ArchiveLimits,
+        room: Option<Room>,
     ) -> Result<(), TransferError> {
         let label = self.target();
         let mut staging = Staging::create(&self.destination)?;
-        let budget = limits.budget(self.length);
+        let budget = limits.budget(self.length).within(room)?;
         match format {
             Format::Zip => unzip(&self.file, &label, budget, &mut staging)?,
             Format::Tar => untar(&self.file, &label, budget, &mut staging)?,

@@ -7,7 +7,7 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 use zareba_wire::{ByteStream, Download, TransferError, Upload, UploadTreatment};
 
 use super::{
-    budget::ArchiveLimits,
+    budget::{ArchiveLimits, Taken},
     failure::invalid,
     outlet::channel,
     pack::pack,
@@ -28,6 +28,7 @@ pub struct Transfers {
     owner: Owner,
     reach: Arc<Reach>,
     downloads: Arc<Semaphore>,
+    unpacked: Taken,
 }
 
 impl Transfers {
@@ -42,6 +43,7 @@ impl Transfers {
             owner,
             reach,
             downloads: Arc::new(Semaphore::new(DOWNLOADS_MAX)),
+            unpacked: Taken::default(),
         }
     }
 
@@ -55,6 +57,10 @@ impl Transfers {
         }
         let name = last_component(&request.file_name)?;
         let format = format_of(name, request.treatment)?;
+        let room = request.room.map(|room| {
+            let label = request.destination.join(name);
+            self.unpacked.room(room, label)
+        });
         let (reach, owner, name) = (Arc::clone(&self.reach), self.owner, name.to_owned());
         let mut spool = blocking(move || {
             let spool = Spool::create(&request.destination, name, owner, &reach)?;
@@ -82,7 +88,7 @@ impl Transfers {
         spool = write(spool, batch).await?;
         blocking(move || match format {
             None => spool.store(),
-            Some(format) => spool.unpack(format, &ArchiveLimits::UPLOAD),
+            Some(format) => spool.unpack(format, &ArchiveLimits::UPLOAD, room),
         })
         .await
     }

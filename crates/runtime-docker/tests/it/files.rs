@@ -98,6 +98,7 @@ async fn archives_go_out_and_come_in() {
         destination: "to".into(),
         file_name: "from.tar".to_owned(),
         treatment: UploadTreatment::Unpack,
+        room: None,
     };
     files.upload(upload, bytes_of(packed)).await.unwrap();
     assert_eq!(output(&*sandbox, "cat to/1 to/2").await, "one\ntwo");

@@ -27,6 +27,8 @@ pub(crate) struct Description {
     pub(crate) groups: Vec<PathBuf>,
     /// What its files may take.
     pub(crate) disk: DiskLimit,
+    /// What they take when it is new; older versions did not say.
+    pub(crate) disk_base: DiskLimit,
     /// What it may have of memory; older versions did not say.
     pub(crate) memory_bytes: Option<u64>,
     /// What stands around it, read back from the kernel: a document that few of those who read this
@@ -42,6 +44,8 @@ struct Document {
     groups: Vec<PathBuf>,
     disk: Disk,
     #[serde(default)]
+    disk_base: Disk,
+    #[serde(default)]
     memory_bytes: Option<u64>,
     enforcement: Box<RawValue>,
 }
@@ -52,10 +56,22 @@ struct First {
     start_time: u64,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 struct Disk {
     bytes: u64,
     inodes: u64,
+}
+
+impl From<DiskLimit> for Disk {
+    fn from(DiskLimit { bytes, inodes }: DiskLimit) -> Self {
+        Self { bytes, inodes }
+    }
+}
+
+impl From<Disk> for DiskLimit {
+    fn from(Disk { bytes, inodes }: Disk) -> Self {
+        Self { bytes, inodes }
+    }
 }
 
 impl Description {
@@ -67,10 +83,8 @@ impl Description {
                 start_time: self.init.start_time,
             },
             groups: self.groups,
-            disk: Disk {
-                bytes: self.disk.bytes,
-                inodes: self.disk.inodes,
-            },
+            disk: self.disk.into(),
+            disk_base: self.disk_base.into(),
             memory_bytes: self.memory_bytes,
             enforcement: self.enforcement,
         };
@@ -86,10 +100,8 @@ impl Description {
                 start_time: document.init.start_time,
             },
             groups: document.groups,
-            disk: DiskLimit {
-                bytes: document.disk.bytes,
-                inodes: document.disk.inodes,
-            },
+            disk: document.disk.into(),
+            disk_base: document.disk_base.into(),
             memory_bytes: document.memory_bytes,
             enforcement: document.enforcement,
         })
@@ -117,6 +129,10 @@ mod tests {
             disk: DiskLimit {
                 bytes: 56,
                 inodes: 78,
+            },
+            disk_base: DiskLimit {
+                bytes: 12,
+                inodes: 3,
             },
             memory_bytes: Some(1 << 30),
             enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),

@@ -9,11 +9,12 @@
 //! was killed had gone on writing until then, and whoever cleans up must not be killed for that. A
 //! single file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
 //!
-//! Directories that cannot be opened hide what is in them, except when we are root. Where there
-//! are such, what the whole file system has lost since the beginning counts instead, also what
-//! others took of it. Files without a name that are still open cannot be found at all; each of
-//! them is bounded by the limit, their number by that of open files.
+//! Directories that cannot be opened hide what is in them, except when we are root, and so do processes
+//! that may not be dumped. Where there are such, what the whole file system has lost since the beginning counts instead, also what
+//! others took of it. Files without a name that are still open are found in the processes that hold
+//! them (`unlinked`).
 
+mod unlinked;
 mod walk;
 
 use std::{
@@ -26,12 +27,13 @@ use std::{
 
 use zareba_confine::{Entry, EntryKind, Layer, Overlay, Root};
 
+use unlinked::Unlinked;
 pub(super) use walk::Held;
 use walk::{Identity, Progress, Walk, identify};
 
 /// How long to wait between two looks while something is written: as long as it takes to fill what is
-/// left of the limit, but not less than this. And how long while nothing is.
-const OFTEN: Duration = Duration::from_millis(200);
+/// left of the limit, but not less than this. And how long at most while nothing is.
+const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(2);
 
 /// As fast as anybody can write to memory, which is where files are before they are on the disk,
@@ -77,7 +79,7 @@ pub struct DiskLimit {
 }
 
 impl DiskLimit {
-    const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         bytes: 0,
         inodes: 0,
     };
@@ -199,6 +201,7 @@ pub(super) struct DiskWatch {
     free_at_first: Option<Free>,
     free: Option<Free>,
     glances: u32,
+    unlinked: Option<Unlinked>,
     activity: Activity,
     next: Instant,
 }
@@ -253,11 +256,17 @@ impl DiskWatch {
             free_at_first: free,
             free,
             glances: 0,
+            unlinked: None,
             activity: Activity::default(),
             next: Instant::now(),
         };
         watch.next += watch.often(watch.base);
         Ok(watch)
+    }
+
+    /// What the layers held when they were new.
+    pub(super) fn base(&self) -> DiskLimit {
+        DiskLimit::of(self.base)
     }
 
     /// From now on it looks only when this says that something has run.
@@ -266,6 +275,11 @@ impl DiskWatch {
             clock: Some(Box::new(clock)),
             seen: None,
         };
+    }
+
+    /// From now on it counts also the unnamed files of the processes below the first one.
+    pub(super) fn watch_processes(&mut self, init: i32, executor: i32) {
+        self.unlinked = Some(Unlinked::of(init, executor, &self.layers));
     }
 
     /// How long until it is time to look.
@@ -284,7 +298,7 @@ impl DiskWatch {
         }
         let activity = self.activity.now();
         if self.walk.is_none() && activity.is_some() && activity == self.activity.seen {
-            self.next = Instant::now() + SELDOM.min(self.pause_max(self.held));
+            self.next = Instant::now() + self.glance_again();
             return false;
         }
         let before = std::mem::replace(&mut self.free, free(&self.layers));
@@ -295,7 +309,7 @@ impl DiskWatch {
         self.glances += 1;
         let may_wait = self.walk.is_none() && !self.is_settling;
         if !filling && may_wait && self.glances < GLANCES_MAX {
-            self.next = Instant::now() + SELDOM.min(self.pause_max(self.held));
+            self.next = Instant::now() + self.glance_again();
             return false;
         }
         self.glances = 0;
@@ -305,7 +319,9 @@ impl DiskWatch {
         let is_new = self.walk.is_none();
         let mut walk = self.walk.take().unwrap_or_else(new);
         let progress = walk.proceed(Some(begun + longest));
-        let held = walk.held();
+        let unlinked = self.unlinked.as_mut();
+        let unlinked = unlinked.map_or_else(Held::default, |all| all.held(begun + longest));
+        let held = walk.held().and(unlinked);
         let grew = self.tolerated.is_passed_by(DiskLimit::of(held));
         let is_exceeded = (grew && self.is_past(self.used(held)))
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
@@ -375,6 +391,13 @@ impl DiskWatch {
         let inodes = self.limit.inodes.saturating_sub(used.inodes);
         let milliseconds = (bytes / BYTES_PER_MILLISECOND).min(inodes / INODES_PER_MILLISECOND);
         Duration::from_millis(milliseconds).clamp(OFTEN, SELDOM)
+    }
+
+    /// How soon a glance at the file system as a whole is worth it when nothing was written: a glance costs
+    /// little, and what is written until the next one is past every limit.
+    fn glance_again(&self) -> Duration {
+        let soon = self.often(self.held) * 2;
+        soon.min(SELDOM).min(self.pause_max(self.held))
     }
 
     /// How long nobody need look when this much was found, now or the last time.

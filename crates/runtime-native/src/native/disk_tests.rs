@@ -307,3 +307,20 @@ fn what_new_layers_hold_is_known_without_a_look_ns_16() {
     let work = identify(&place.path().join("layer/usr/work"));
     assert_eq!(watch.closed, Vec::from_iter(work));
 }
+
+#[test]
+fn a_deleted_file_counts_once_as_long_as_it_is_held_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let own = std::process::id().cast_signed();
+    watch.watch_processes(own, own);
+    fs::write(file(place.path(), 0), vec![1; 2 * 1024 * 1024]).unwrap();
+    let held = File::open(file(place.path(), 0)).unwrap();
+    let again = held.try_clone().unwrap();
+    fs::remove_file(file(place.path(), 0)).unwrap();
+    assert!(look(&mut watch));
+    assert_eq!(watch.held.bytes, 2 * 1024 * 1024 + watch.base.bytes);
+    drop((held, again));
+    assert!(!look(&mut watch));
+    assert_eq!(watch.held.bytes, watch.base.bytes);
+}

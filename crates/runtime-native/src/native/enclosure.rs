@@ -27,6 +27,7 @@ use super::{
     disk::{self, Held},
     doorman::{self, VisitError},
     groups, memory, proxy,
+    room::Room,
 };
 
 /// How long processes may take to stand still, or to go on.
@@ -56,6 +57,7 @@ struct Opened {
     counters: Option<LimitCounters>,
     disk: Option<File>,
     memory: Option<File>,
+    room: Arc<Room>,
 }
 
 /// How often limits had been met when it was last looked at.
@@ -117,6 +119,11 @@ impl Enclosure {
     fn opened(&self) -> Option<&Opened> {
         let open = || Opened::open(&self.directory);
         self.opened.get_or_init(open).as_ref()
+    }
+
+    /// What clients may still put into it; `None` once it has ended.
+    pub(crate) fn room(&self) -> Option<Arc<Room>> {
+        self.opened().map(|opened| Arc::clone(&opened.room))
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -244,12 +251,14 @@ impl Opened {
                 None
             });
         let counters = group.as_ref().map(Group::limit_counters);
+        let (limit, base) = (description.disk, description.disk_base);
         Some(Self {
             description,
             counters: counters.and_then(Result::ok),
             group,
             disk: File::open(directory.join(disk::COUNTER)).ok(),
             memory: File::open(directory.join(memory::COUNTER)).ok(),
+            room: Arc::new(Room::new(directory.join("layer"), limit, base)),
         })
     }
 

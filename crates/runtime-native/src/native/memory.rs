@@ -165,7 +165,7 @@ fn hold(pid: i32, init: i32) -> Option<OwnedFd> {
 }
 
 /// The first process of a sandbox and all others: whoever loses its parent gets the first one as such.
-fn family(init: i32) -> Vec<i32> {
+pub(super) fn family(init: i32) -> Vec<i32> {
     let mut known = HashSet::from([init]);
     let mut family = vec![init];
     let mut at = 0;

@@ -300,13 +300,14 @@ fn run(
     let attended = check(&confined, evidence).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
-        attend(supervision, &mut confined, group, checked)
+        attend(supervision, &mut confined, group, checked, disk.base())
     });
     let Attended {
         executor,
         doorman,
         proxy: _proxy,
     } = attended.inspect_err(|_| confined.end())?;
+    disk.watch_processes(confined.pid, executor.0);
     let memory = match holds.memory {
         Hold::Watched { .. } => Some(
             MemoryWatch::begin(
@@ -372,12 +373,14 @@ fn attend(
     confined: &mut Confined,
     group: &Group,
     checked: Checked,
+    disk_base: DiskLimit,
 ) -> Result<Attended, SuperviseError> {
     let described = Process::read(confined.pid).and_then(|init| {
         let description = Description {
             init: init.id,
             groups: group.directories(),
             disk: supervision.limits.disk,
+            disk_base,
             memory_bytes: Some(supervision.limits.memory_bytes),
             enforcement: to_raw_value(&checked.report)?,
         };

@@ -13,6 +13,7 @@ use super::NativeSandbox;
 use crate::{
     copy,
     link::{Link, LinkError},
+    native::Spooled,
 };
 
 impl NativeSandbox {
@@ -50,8 +51,17 @@ impl SandboxFiles for NativeSandbox {
         request: WriteRequest,
         content: ByteStream,
     ) -> BoxFuture<'_, Result<FileStatus, RuntimeError>> {
-        self.ask("write a file", |link| async move {
-            link.write(request, content).await
+        let Some(room) = self.room() else {
+            return self.ask("write a file", |link| async move {
+                link.write(request, content).await
+            });
+        };
+        Box::pin(async move {
+            let (content, gate) = room.gate(content, Spooled::Named).await?;
+            let written = self.ask("write a file", |link| async move {
+                link.write(request, content).await
+            });
+            gate.outcome(written.await)
         })
     }
 
@@ -97,10 +107,26 @@ impl SandboxFiles for NativeSandbox {
     ) -> BoxFuture<'_, Result<(), RuntimeError>> {
         request.destination = self.inner(&request.destination);
         let (link, path) = (self.parts.link.clone(), request.destination.clone());
-        Box::pin(self.transfer(async move {
-            let stored = link.upload(request, content).await;
-            stored.map_err(|error| copy::failed(&path, error.class(), error))
-        }))
+        Box::pin(async move {
+            let (content, gate) = match self.room() {
+                Some(room) => {
+                    request.room = Some(room.left().await);
+                    // An archive has no name while it is unpacked.
+                    let (content, gate) = room.gate(content, Spooled::Unnamed).await?;
+                    (content, Some(gate))
+                }
+                None => (content, None),
+            };
+            let stored = self.transfer(async move {
+                let stored = link.upload(request, content).await;
+                stored.map_err(|error| copy::failed(&path, error.class(), error))
+            });
+            let stored = stored.await;
+            match gate {
+                Some(gate) => gate.outcome(stored),
+                None => stored,
+            }
+        })
     }
 
     fn download(&self, mut request: Download) -> BoxFuture<'_, Result<ByteStream, RuntimeError>> {

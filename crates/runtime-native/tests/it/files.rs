@@ -1,12 +1,14 @@
 //! Files as bytes, in this process, in a server and in a sandbox.
 
-use std::{future::poll_fn, io, pin::Pin, time::Duration};
+use std::{future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use tokio::time::timeout;
-use zareba_protocol::ErrorClass;
+use tokio::{task::JoinSet, time::timeout};
+use zareba_executor::{Owner, Transfers};
+use zareba_protocol::{Action, ErrorClass, WriteFile};
 use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxFiles, SandboxSpec};
+use zareba_runtime_native::NativeRuntime;
 use zareba_wire::{
     ArchiveFormat, ByteStream, Download, Upload, UploadTreatment,
     files::{
@@ -215,6 +217,7 @@ async fn archives(files: &dyn SandboxFiles) {
         file_name: "again.tar".to_owned(),
         destination: "again".into(),
         treatment: UploadTreatment::Unpack,
+        room: None,
     };
     let content = stream(std::iter::once(Bytes::from(archive)));
     files.upload(request, content).await.unwrap();
@@ -312,5 +315,101 @@ async fn much_content_goes_through_with_little_memory() {
     assert_eq!(received, MUCH);
     let growth = peak().saturating_sub(before);
     assert!(growth < MUCH / 4, "grew by {growth} bytes");
+    sandbox.close().await.unwrap();
+}
+
+fn tight() -> Fixture<NativeRuntime> {
+    let mut walls = fixture::walls();
+    walls.usage.disk.bytes = 16 << 20;
+    fixture::native_with(walls)
+}
+
+fn megabytes(count: usize) -> ByteStream {
+    let megabyte = Bytes::from(vec![b'x'; 1 << 20]);
+    stream((0..count).map(move |_| megabyte.clone()))
+}
+
+async fn bytes_on_disk(sandbox: &dyn Sandbox) -> u64 {
+    let found = sandbox.inspect().await.unwrap();
+    found["usage"]["disk"]["bytes"].as_u64().unwrap()
+}
+
+/// By streams, at once and one after another, by archives and by actions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_cannot_put_more_into_a_sandbox_than_its_disk_limit_ns_16() {
+    const LIMIT: u64 = 16 << 20;
+    let fixture = tight();
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let files = sandbox.files().unwrap();
+    assert_eq!(
+        reason(files.write(write_to("large"), megabytes(17)).await),
+        FileFailure::Quota
+    );
+    files.write(write_to("fits"), megabytes(8)).await.unwrap();
+    let mut uploads = JoinSet::new();
+    for number in 0..16 {
+        let sandbox = Arc::clone(&sandbox);
+        uploads.spawn(async move {
+            let files = sandbox.files().unwrap();
+            let path = format!("f{number}");
+            files.write(write_to(&path), megabytes(4)).await
+        });
+    }
+    let uploads = uploads.join_all().await;
+    let stored = uploads.iter().filter(|upload| upload.is_ok()).count();
+    assert!(stored <= 1, "{uploads:?}");
+    assert!(bytes_on_disk(&*sandbox).await <= LIMIT);
+    let text = "x".repeat(1 << 20);
+    for number in 0..20 {
+        let action = Action::Write(WriteFile::new(
+            format!("/workspace/w{number}"),
+            text.as_str(),
+        ));
+        sandbox.run_action(action.into()).await.unwrap();
+    }
+    assert!(bytes_on_disk(&*sandbox).await <= LIMIT);
+    let path = "/workspace/more";
+    let refused = sandbox.run_action(Action::Write(WriteFile::new(path, text.as_str())).into());
+    let refused = refused.await.unwrap().observation;
+    assert!(refused.content.contains("`native.disk`"), "{refused:?}");
+    output(&*sandbox, "rm -r ./*").await;
+    sandbox
+        .run_action(Action::Write(WriteFile::new(path, "room again")).into())
+        .await
+        .unwrap();
+    assert_eq!(output(&*sandbox, "cat more").await, "room again");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_that_unpacks_to_more_than_the_disk_limit_is_refused_and_leaves_nothing_ns_16() {
+    let source = tempfile::tempdir().unwrap();
+    for number in 0..20 {
+        let file = std::fs::File::create(source.path().join(number.to_string())).unwrap();
+        file.set_len(1 << 20).unwrap();
+    }
+    let fixture = tight();
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let files = sandbox.files().unwrap();
+    // Zeros pack so well that the archive itself would fit a hundred times.
+    let here = Transfers::new(Owner::Ourselves);
+    let packed = here.download(Download {
+        path: source.path().to_owned(),
+        format: ArchiveFormat::Zip,
+    });
+    let archive = Bytes::from(collect(packed.await.unwrap()).await);
+    let upload = |destination: &str| {
+        let request = Upload {
+            file_name: "bomb.zip".to_owned(),
+            destination: destination.into(),
+            treatment: UploadTreatment::Unpack,
+            room: None,
+        };
+        files.upload(request, stream(std::iter::once(archive.clone())))
+    };
+    assert_eq!(reason(upload("one").await), FileFailure::Quota);
+    let (first, second) = tokio::join!(upload("one"), upload("two"));
+    assert_eq!([reason(first), reason(second)], [FileFailure::Quota; 2]);
+    assert_eq!(output(&*sandbox, "ls -A").await, "");
     sandbox.close().await.unwrap();
 }

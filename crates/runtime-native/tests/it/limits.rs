@@ -239,3 +239,24 @@ async fn a_busy_sandbox_leaves_another_one_usable() {
     calm.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
+
+/// Held by descriptors, by a mapping or by a process that hides its own files: none of it has a name.
+#[tokio::test]
+async fn deleted_files_that_are_still_open_count_towards_the_disk_limit_ns_16() {
+    const UNNAMED: &str = "python3 - <<'END'\nimport ctypes, os, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+                           held = []\nfor n in range(1000):\n    held.append(open(f'x{n}', 'wb', buffering=0))\n    \
+                           os.unlink(f'x{n}')\n    held[-1].write(bytes(2 << 20))\n    time.sleep(0.02)\nEND";
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (fine, content) = observe(
+        &*sandbox,
+        "exec 8>few; rm few; head -c 16M /dev/zero >&8; echo $?",
+    )
+    .await;
+    assert_eq!((fine.limits, content.as_str()), (vec![], "0"));
+    let (filled, content) = observe(&*sandbox, UNNAMED).await;
+    let limit = only(&filled);
+    assert_eq!(limit.kind, LimitKind::DiskQuotaExceeded, "{content}");
+    assert_eq!(output(&*sandbox, "echo on").await, "on");
+    sandbox.close().await.unwrap();
+}

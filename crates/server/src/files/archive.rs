@@ -57,6 +57,7 @@ pub(crate) async fn unpack(
         file_name: format!("archive.{}", extension(query.format)),
         destination: query.path.into(),
         treatment: UploadTreatment::Unpack,
+        room: None,
     };
     let stall = app.settings.limits.body_stall;
     let (body, lender) = LentBody::new(request.into_body(), stall);

@@ -21,7 +21,9 @@ use super::{
     pool::{Carrier, Lease},
     read_whole, text_of,
 };
-use crate::{ArchiveFormat, ByteStream, Download, Upload, UploadTreatment, multipart::FileForm};
+use crate::{
+    ArchiveFormat, ByteStream, Download, Upload, UploadRoom, UploadTreatment, multipart::FileForm,
+};
 
 /// How long a transfer may make no progress; also how long an archive may take to unpack.
 pub(super) const STALL: Duration = Duration::from_secs(300);
@@ -42,7 +44,10 @@ impl ExecutorClient {
             UploadTreatment::Store => "false",
             UploadTreatment::Unpack => "true",
         };
-        let target = format!("/upload_file?destination={destination}&recursive={recursive}");
+        let mut target = format!("/upload_file?destination={destination}&recursive={recursive}");
+        if let Some(UploadRoom { bytes, files }) = upload.room {
+            target.push_str(&format!("&room_bytes={bytes}&room_files={files}"));
+        }
         let (form, content_type) = FileForm::new(&upload.file_name, source).ok_or_else(|| {
             ClientError::InvalidRequest {
                 problem: "the file name has control characters".into(),

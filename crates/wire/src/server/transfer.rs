@@ -18,7 +18,7 @@ use super::{
     validation,
 };
 use crate::{
-    ArchiveFormat, Download, TransferError, Upload, UploadTreatment,
+    ArchiveFormat, Download, TransferError, Upload, UploadRoom, UploadTreatment,
     files::FileFailure,
     multipart::{MultipartReader, PartHead, boundary_of},
 };
@@ -30,6 +30,8 @@ const OTHER_PARTS_MAX: usize = 16;
 struct UploadQuery {
     destination: Option<String>,
     recursive: Option<String>,
+    room_bytes: Option<String>,
+    room_files: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -46,6 +48,11 @@ pub(super) async fn upload_file(
     let destination = query.destination.unwrap_or_else(|| "/".to_owned());
     let recursive = query.recursive.as_deref().unwrap_or("false");
     let recursive = validation::boolean("recursive", recursive)?;
+
+    let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+    let room = number(query.room_bytes)
+        .zip(number(query.room_files))
+        .map(|(bytes, files)| UploadRoom { bytes, files });
 
     let boundary = boundary_in(request.headers())?;
     let body = TimedBody::new(request.into_body(), surface.limits.body_stall);
@@ -76,6 +83,7 @@ pub(super) async fn upload_file(
         } else {
             UploadTreatment::Store
         },
+        room,
     };
     let stored = surface.service.upload(upload, Box::pin(data)).await;
     // The stream is dropped by now, unless the service kept it for work of its own.

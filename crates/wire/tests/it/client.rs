@@ -31,6 +31,7 @@ fn upload(name: &str, destination: &str, treatment: UploadTreatment) -> Upload {
         file_name: name.into(),
         destination: destination.into(),
         treatment,
+        room: None,
     }
 }
 

@@ -276,6 +276,7 @@ async fn uploads_arrive_whole_and_with_their_treatment() {
         file_name: "x.tar".into(),
         destination: "/".into(),
         treatment: UploadTreatment::Unpack,
+        room: None,
     };
     assert_eq!(seen[1], (unpack, Ok(0)));
 }

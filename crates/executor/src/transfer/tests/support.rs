@@ -67,6 +67,7 @@ pub(super) fn request(destination: &Path, name: &str, treatment: UploadTreatment
         file_name: name.to_owned(),
         destination: destination.to_path_buf(),
         treatment,
+        room: None,
     }
 }
 
@@ -111,7 +112,7 @@ pub(super) fn unpack_within(
     let name = "archive".to_owned();
     let mut spool = Spool::create(destination, name, Owner::Ourselves, &reach)?.unnamed()?;
     spool.write(&[archive.into()])?;
-    spool.unpack(format, limits)
+    spool.unpack(format, limits, None)
 }
 
 /// The words of a failure.

@@ -44,6 +44,17 @@ pub(in crate::native) struct Held {
     pub(in crate::native) unseen: u64,
 }
 
+impl Held {
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            inodes: self.inodes.saturating_add(other.inodes),
+            unseen: self.unseen.saturating_add(other.unseen),
+        }
+    }
+}
+
 /// Which directory it is, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {

@@ -1,0 +1,107 @@
+//! Files without a name that a sandbox's processes still hold open (NS-16).
+//!
+//! A walk through directories cannot find them, so they are found where they are held: in the
+//! descriptor tables of the processes, and, as root, in their mappings. A file counts once, however
+//! many processes hold it. What lies in memory is bounded with the memory. A descriptor that is on its
+//! way through a socket is in no table until it is received.
+//!
+//! Without root, a process that may not be dumped shows its table to nobody. Such a process counts as a
+//! place that could not be looked into, from the second look on: every process is one for a moment,
+//! between the executor's fork and its program.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs, io,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::Path,
+    time::Instant,
+};
+
+use super::Held;
+use crate::native::memory::family;
+
+/// How the kernel ends the name of a file that has none any more.
+const DELETED: &[u8] = b" (deleted)";
+
+/// The kind of an overlay's file system.
+const OVERLAY: u64 = 0x794c_7630;
+
+/// Finds the unnamed files of one sandbox.
+#[derive(Debug)]
+pub(super) struct Unlinked {
+    /// Its first process.
+    init: i32,
+    /// Ours, which never show theirs.
+    executor: i32,
+    /// The file system of the layers.
+    device: Option<u64>,
+    /// Processes that showed nothing the last time.
+    hidden: HashSet<i32>,
+}
+
+impl Unlinked {
+    pub(super) fn of(init: i32, executor: i32, layers: &Path) -> Self {
+        let device = fs::metadata(layers).map(|found| found.dev());
+        Self {
+            init,
+            executor,
+            hidden: HashSet::new(),
+            device: device.ok(),
+        }
+    }
+
+    /// What they hold, or as much of it as can be found until then.
+    pub(super) fn held(&mut self, until: Instant) -> Held {
+        let mut held = Held::default();
+        let mut known = HashSet::new();
+        let mut hidden = HashSet::new();
+        for pid in family(self.init) {
+            for table in ["fd", "map_files"] {
+                let entries = fs::read_dir(format!("/proc/{pid}/{table}"));
+                let is_ours = pid == self.init || pid == self.executor;
+                if table == "fd" && !is_ours && entries.as_ref().is_err_and(is_denied) {
+                    held.unseen += u64::from(self.hidden.contains(&pid));
+                    hidden.insert(pid);
+                }
+                for entry in entries.into_iter().flatten().flatten() {
+                    if Instant::now() >= until {
+                        return held;
+                    }
+                    self.add(&entry.path(), &mut known, &mut held);
+                }
+            }
+        }
+        self.hidden = hidden;
+        held
+    }
+
+    fn add(&self, entry: &Path, known: &mut HashSet<(u64, u64)>, held: &mut Held) {
+        let name = fs::read_link(entry);
+        if !name.is_ok_and(|name| is_deleted(name.as_os_str())) {
+            return;
+        }
+        let Ok(found) = fs::metadata(entry) else {
+            return;
+        };
+        let is_nameless = found.is_file() && found.nlink() == 0;
+        let is_new = is_nameless && known.insert((found.dev(), found.ino()));
+        if is_new && (self.device == Some(found.dev()) || is_in_overlay(entry)) {
+            held.bytes = held.bytes.saturating_add(found.blocks() * 512);
+            held.inodes += 1;
+        }
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn is_deleted(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(DELETED)
+}
+
+fn is_in_overlay(entry: &Path) -> bool {
+    let found = rustix::fs::statfs(entry);
+    found.is_ok_and(|found| u64::try_from(found.f_type) == Ok(OVERLAY))
+}
