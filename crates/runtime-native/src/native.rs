@@ -37,7 +37,7 @@ use crate::{LocalOptions, LocalRuntime, NativeOptions};
 pub(crate) use asked::{answer, covers_rule};
 pub use disk::DiskLimit;
 pub(crate) use doorman::VisitError;
-pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded};
+pub(crate) use enclosure::{Enclosure, PauseError, end_unrecorded, reap_orphan};
 pub(crate) use groups::forget_group;
 pub use holds::{Hold, Holds, can_hold};
 pub(crate) use room::{Room, Spooled};

@@ -92,12 +92,14 @@ impl ServerProcess {
         let _ = pidfd_send_signal(&self.descriptor, Signal::TERM);
     }
 
-    /// Waits for the end that it was asked for, and makes one if it takes too long.
-    pub(crate) async fn end(&self) {
-        if tokio::time::timeout(GRACE, self.ended()).await.is_err() {
+    /// Waits for the end that it was asked for, and makes one if it takes too long. Says whether it did.
+    pub(crate) async fn end(&self) -> bool {
+        let takes_too_long = tokio::time::timeout(GRACE, self.ended()).await.is_err();
+        if takes_too_long {
             self.kill();
             self.ended().await;
         }
+        takes_too_long
     }
 
     /// The same for those who cannot await.

@@ -237,13 +237,13 @@ impl Server {
         }
     }
 
-    /// Ends it, and returns when it is gone.
-    pub(crate) async fn end(&mut self) {
+    /// Ends it, and returns when it is gone. Says whether it had to be killed.
+    pub(crate) async fn end(&mut self) -> bool {
         match self.lifeline.take() {
             Some(lifeline) => drop(lifeline),
             None => self.process.terminate(),
         }
-        self.process.end().await;
+        self.process.end().await
     }
 }
 

@@ -389,21 +389,32 @@ pub(super) async fn keep(
             {
                 tell_loss(statuses);
             }
+            reap_orphan(directory.path().to_owned()).await;
             keeper.farewell().await
         }
     };
     if farewell == Farewell::Leave && !server.process.has_ended() {
+        let place = directory.path().to_owned();
         directory.leave();
         // Somebody has to reap it, should it end before we do.
         server.process.ended().await;
+        reap_orphan(place).await;
         return;
     }
     keeper.emptied().await;
-    server.end().await;
+    if server.end().await {
+        reap_orphan(directory.path().to_owned()).await;
+    }
     directory.remove().await;
     if let Some(statuses) = fate.statuses.get() {
         statuses.change(RuntimeStatus::Stopped, "Runtime stopped.");
     }
+}
+
+/// Of a sandbox that has ended with its supervisor: what its first process left in our table.
+async fn reap_orphan(directory: PathBuf) {
+    // When the runtime ends first, so do we.
+    let _ = tokio::task::spawn_blocking(move || native::reap_orphan(&directory)).await;
 }
 
 impl Fate {

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io,
     net::TcpStream,
-    os::unix::fs::FileExt as _,
+    os::{fd::AsFd as _, unix::fs::FileExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -12,7 +12,9 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    },
 };
 use serde_json::{Value, json};
 use zareba_confine::cgroup::{
@@ -238,6 +240,25 @@ pub(crate) fn end_unrecorded(directory: &Path) {
         let _ = pidfd_send_signal(&handle, Signal::KILL);
         let within = Timespec::try_from(STANDSTILL).ok();
         let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], within.as_ref());
+    }
+}
+
+/// Reaps the first process of a sandbox whose supervisor was killed. The kernel kills it then, and makes
+/// it the child of the nearest reaper of orphans, which we may be: a server is one, and in a container it
+/// may be process 1. Another's child is left alone. Blocks until the process has ended.
+pub(crate) fn reap_orphan(directory: &Path) {
+    let Some(init) = Description::read(directory).map(|description| description.init) else {
+        return;
+    };
+    let Some(Ok(handle)) = Pid::from_raw(init.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()))
+    else {
+        return;
+    };
+    if Process::read(init.pid).is_ok_and(|process| process.id == init) {
+        let within = Timespec::try_from(STANDSTILL).ok();
+        let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], within.as_ref());
+        let ended = WaitId::PidFd(handle.as_fd());
+        let _ = waitid(ended, WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }
 

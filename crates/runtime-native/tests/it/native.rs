@@ -1,8 +1,8 @@
 //! `native`: the conformance suite, and the walls tried from inside, one test per attempt.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use zareba_protocol::{Action, ErrorClass, ObservationKind, RunCommand};
 use zareba_runtime::{
     Capabilities, Isolation, Runtime as _, Sandbox, SandboxSpec, Strictness, Support,
@@ -11,7 +11,11 @@ use zareba_runtime_native::{
     DiskLimit, NativeRuntime, Reachable, SystemMode, Usage, Walls, WorkspaceMode,
 };
 
+use zareba_terminal::{Process, children};
+
 use crate::fixture::{self, Fixture, output, spec};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn make() -> Fixture<NativeRuntime> {
     fixture::native()
@@ -389,6 +393,27 @@ async fn a_killed_supervisor_takes_its_sandbox_and_its_control_groups_along() {
             .unwrap()
             .is_none()
     );
+}
+
+/// As in a server, to which the kernel gives the orphans of its supervisors.
+#[tokio::test]
+async fn the_first_process_of_a_killed_supervisor_is_reaped_at_once() {
+    set_child_subreaper(Some(getpid())).unwrap();
+    let fixture = fixture::native_with(WALLS);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let supervisor = supervisor_of(sandbox.id().as_str());
+    let init = Process::read(children(supervisor.as_raw_nonzero().get())[0])
+        .unwrap()
+        .id;
+    kill_process(supervisor, Signal::KILL).unwrap();
+    let reaped = async {
+        while Process::read(init.pid).is_ok_and(|process| process.id == init) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reaped).await.unwrap();
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
 #[tokio::test]
