@@ -24,6 +24,7 @@ mod service;
 mod session;
 mod terminal;
 mod tool;
+mod variables;
 
 pub mod operations;
 
@@ -63,6 +64,7 @@ pub use tool::{
     AddTools, CallTool, CommandParameter, CommandTool, Tool, ToolFormat, ToolLoadFailure,
     ToolOrigin, ToolPage, ToolsAdded, ToolsQuery,
 };
+pub use variables::SetVariables;
 
 /// The header that names an action, so that a repeated request is not a second action.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -54,7 +54,7 @@ pub use zareba_api::{
     FileStatus, Key, KeyPage, KeyQuota, KeyScope, Limits, ListFilesQuery, Network, PageQuery,
     ProgramTerminal, ReadFileQuery, Readiness, RemoveFileQuery, RenameFile, Resources,
     RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus, Session, SessionLimits,
-    SessionPage, SessionState, Setup, StartProgram, StatusQuery, Terminal, TerminalExit,
-    TerminalNotice, TerminalPage, Ticket, Tool, ToolFormat, ToolLoadFailure, ToolOrigin, ToolPage,
-    ToolsAdded, WatchQuery, WindowSize, WorkspaceMode, WriteFileQuery,
+    SessionPage, SessionState, SetVariables, Setup, StartProgram, StatusQuery, Terminal,
+    TerminalExit, TerminalNotice, TerminalPage, Ticket, Tool, ToolFormat, ToolLoadFailure,
+    ToolOrigin, ToolPage, ToolsAdded, WatchQuery, WindowSize, WorkspaceMode, WriteFileQuery,
 };

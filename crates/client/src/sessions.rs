@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use zareba_api::{CreateSession, ErrorCode, PageQuery, Session, SessionPage, operations::sessions};
+use zareba_api::{
+    CreateSession, ErrorCode, PageQuery, Session, SessionPage, SetVariables, operations::sessions,
+};
 use zareba_protocol::SessionId;
 
 use crate::{
@@ -51,6 +53,22 @@ impl Client {
             }
             result => result,
         }
+    }
+
+    /// Sets and removes variables of everything in a session.
+    ///
+    /// # Errors
+    /// Whatever kept them from being set.
+    pub async fn set_variables(
+        &self,
+        session: &SessionId,
+        changes: &SetVariables,
+    ) -> Result<(), ClientError> {
+        let ask = self
+            .about(&sessions::SET_VARIABLES, session)?
+            .json(changes)?;
+        let ask = ask.repeated(Repeat::Always).within(LONG);
+        self.ask(ask).await.map(drop)
     }
 
     /// A session, also one that is closed.

@@ -27,6 +27,7 @@ use crate::{
     shell::{Identity, ShellSpec},
     shells::Shells,
     transfer::Transfers,
+    variables::SharedVariables,
 };
 
 /// The size of a shell's terminal: wide and high, so that nothing an agent reads is wrapped
@@ -98,6 +99,8 @@ pub struct Executor {
     pub(crate) programs: Programs,
     pub(crate) raw: RawFiles,
     pub(crate) transfers: Transfers,
+    /// What clients have set since the start.
+    pub(crate) variables: SharedVariables,
     once: Once,
     owner: Owner,
     /// Removed with us when it is ours.
@@ -149,15 +152,18 @@ impl Executor {
             history_dir: state.path().join("undo"),
             linting: options.linting,
         };
+        let variables = SharedVariables::default();
         let programs = Programs::new(ProgramSpec {
             shell: options.shell.clone(),
             environment: options.environment.clone(),
+            variables: variables.clone(),
             credentials: options.user.credentials(),
             directory: working_dir.clone(),
         });
         let spec = ShellSpec {
             program: options.shell,
             environment: options.environment,
+            variables: variables.clone(),
             credentials: options.user.credentials(),
             size: TERMINAL,
             outputs: state.path().join("outputs"),
@@ -186,6 +192,7 @@ impl Executor {
             programs,
             raw,
             transfers,
+            variables,
             once: Once::default(),
             owner,
             _state: state,

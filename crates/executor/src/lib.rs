@@ -23,6 +23,7 @@ mod shell;
 mod shells;
 mod transfer;
 mod user;
+mod variables;
 
 pub use environment::{DEFAULT_LOCALE, sets_locale, shell_environment};
 pub use executor::{Executor, ExecutorOptions, FileScope, StartExecutorError};

@@ -16,6 +16,7 @@ use zareba_terminal::Credentials;
 use zareba_wire::program::{ProgramConnection, ProgramRequest, StartFailure, StartProgramError};
 
 use self::task::Running;
+use crate::variables::SharedVariables;
 
 /// Programs of one executor at once.
 const PROGRAMS_MAX: u32 = 64;
@@ -27,6 +28,8 @@ pub(crate) struct ProgramSpec {
     pub(crate) shell: Option<PathBuf>,
     /// The environment, to which a request may add.
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// What clients have set since, which wins over the environment.
+    pub(crate) variables: SharedVariables,
     /// Who it runs as; `None` is who we are.
     pub(crate) credentials: Option<Credentials>,
     /// Where it starts when the request does not say.

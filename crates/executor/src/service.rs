@@ -11,6 +11,7 @@ use zareba_wire::{
     files::FileService,
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
+    variables::{InvalidVariable, VariableChanges},
 };
 
 use crate::{Executor, files::meant_path};
@@ -57,6 +58,13 @@ impl ActionService for Executor {
 
     fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
         Box::pin(std::future::ready(Some(self.acting.outputs.stop(&request))))
+    }
+
+    fn set_variables(
+        &self,
+        changes: VariableChanges,
+    ) -> BoxFuture<'_, Option<Result<(), InvalidVariable>>> {
+        Box::pin(std::future::ready(Some(self.variables.change(&changes))))
     }
 
     fn files(&self) -> Option<&dyn FileService> {

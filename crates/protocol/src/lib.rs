@@ -21,6 +21,7 @@
 
 mod action;
 pub mod amounts;
+mod control_key;
 mod decode;
 mod encode;
 mod enums;
@@ -42,6 +43,7 @@ pub use action::{
     RunCommand, SearchFiles, SendMessage, SystemMessage, TaskItem, Think, TrackTasks, UseTool,
     WriteFile,
 };
+pub use control_key::ControlKey;
 pub use decode::DecodeError;
 pub use enums::{
     AgentState, ConfirmationState, EditSource, EventSource, ReadSource, RecallKind, SecurityRisk,

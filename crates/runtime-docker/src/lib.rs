@@ -67,7 +67,7 @@ pub use engine::{
 pub use monitor::{EngineReport, LogMode, LogPiece, LogQuery, LogStream, Logs, Measured};
 pub use options::{
     Allowed, Debugging, DockerOptions, GpuRequest, Lifetime, NetworkChoice, PortChoice,
-    PortRequest, PullPolicy, Reach, Relaxed, RootMode, SandboxUser, Ulimit, Usage, VariableStore,
-    Warm, WorkspaceOwnership,
+    PortRequest, PullPolicy, Reach, Relaxed, RootMode, SandboxUser, Ulimit, Usage, Warm,
+    WorkspaceOwnership,
 };
 pub use volumes::{VolumeError, VolumeMode, VolumeRequest, VolumeSource};

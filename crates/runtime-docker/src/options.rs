@@ -79,8 +79,6 @@ pub struct DockerOptions {
     pub scope: FileScope,
     /// Whether edited files are checked.
     pub linting: Linting,
-    /// Where [`add_env`](zareba_runtime::Sandbox::add_env) puts variables.
-    pub variables: VariableStore,
 }
 
 impl DockerOptions {
@@ -118,7 +116,6 @@ impl DockerOptions {
             shell: None,
             scope: FileScope::WholeFilesystem,
             linting: Linting::Off,
-            variables: VariableStore::DefaultShell,
         }
     }
 }
@@ -368,15 +365,6 @@ pub struct Warm {
     /// The silence that a command of theirs may keep. A spec that asks for another gets a new
     /// one, because an executor is told when it starts.
     pub no_change_timeout: Duration,
-}
-
-/// Where variables go that are added to a running sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VariableStore {
-    /// Into the default shell, and nowhere else.
-    DefaultShell,
-    /// Into `~/.bashrc` as well, for shells to come.
-    StartUpFile,
 }
 
 impl fmt::Debug for DockerOptions {

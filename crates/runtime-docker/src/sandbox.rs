@@ -14,22 +14,23 @@ use bollard::models::ContainerInspectResponse;
 use serde_json::Value;
 use tokio::{net::TcpStream, sync::watch};
 use zareba_protocol::{
-    Action, ActionEvent, ErrorClass, LimitHit, LimitKind, Observation, ObservationEvent,
-    ObservationKind, RunCommand, RuntimeStatus,
+    ActionEvent, ErrorClass, LimitHit, LimitKind, Observation, ObservationEvent, ObservationKind,
+    RuntimeStatus,
 };
 use zareba_runtime::{
     Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
-    Variables, life::Life,
+    life::Life,
 };
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use crate::{
-    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, VariableStore, copy,
+    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, copy,
     docker::{NAME, Shared},
     door::Link,
     engine::{Engine, ImageFound},
@@ -250,25 +251,6 @@ impl DockerSandbox {
         }
     }
 
-    /// Runs a command of ours and requires that it succeeds.
-    async fn require(&self, command: RunCommand) -> Result<(), RuntimeError> {
-        let answer = self.run(Action::Run(command).into()).await?;
-        let Observation { content, kind } = answer.observation;
-        match kind {
-            ObservationKind::Run(output) if output.metadata.exit_code == 0 => Ok(()),
-            ObservationKind::Run(output) if output.metadata.exit_code == -1 => {
-                Err(RuntimeError::Busy {
-                    sandbox: self.parts.id.clone(),
-                    deed: "set variables",
-                    reason: "a command still runs in its default shell".to_owned(),
-                })
-            }
-            _ => Err(RuntimeError::Invalid {
-                message: format!("the shell could not set the variables: {content}"),
-            }),
-        }
-    }
-
     async fn set_paused(&self, paused: bool) -> Result<(), RuntimeError> {
         match self.parts.statuses.current() {
             RuntimeStatus::Stopped => return Err(self.closed()),
@@ -452,19 +434,10 @@ impl Sandbox for DockerSandbox {
         Ok(self)
     }
 
-    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        Box::pin(async move {
-            let variables = Variables::new(variables)?;
-            self.require_running()?;
-            if variables.is_empty() {
-                return Ok(());
-            }
-            self.require(variables.export_command()).await?;
-            match self.parts.shared.options.variables {
-                VariableStore::DefaultShell => Ok(()),
-                VariableStore::StartUpFile => self.require(variables.start_up_command()).await,
-            }
-        })
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let link = self.parts.link.clone();
+        let set = async move { link.client().set_variables(&changes).await };
+        Box::pin(self.inside("set variables", set))
     }
 
     fn ports(&self) -> Vec<Forwarded> {

@@ -108,7 +108,6 @@ impl CliRuntime {
             workspace: std::fs::canonicalize(&workspace).unwrap_or(workspace),
             timeout: spec.timeout,
             not_held,
-            variables: self.options.variables,
             statuses,
             link,
             life,

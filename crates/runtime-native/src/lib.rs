@@ -37,7 +37,7 @@ pub use native::{
     Usage, Walls, can_hold, supervise,
 };
 pub use notice::NOT_ISOLATED;
-pub use options::{LocalOptions, NativeOptions, ServerLifetime, VariableStore};
+pub use options::{LocalOptions, NativeOptions, ServerLifetime};
 pub use spawner::serve_spawner;
 pub use zareba_runtime::WorkspaceMode;
 

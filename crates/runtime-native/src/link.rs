@@ -19,6 +19,7 @@ use zareba_wire::{
     files::FileError,
     output::{OutputPiece, OutputRequest, OutputState, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
+    variables::{InvalidVariable, VariableChanges},
 };
 
 /// How an executor is reached.
@@ -48,6 +49,9 @@ pub(crate) enum LinkError {
     /// The work on a file could not be done.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The variables cannot be set.
+    #[error(transparent)]
+    Variable(#[from] InvalidVariable),
 }
 
 impl LinkError {
@@ -59,6 +63,7 @@ impl LinkError {
             Self::Transfer(error) => class_of(error),
             Self::Program(error) => error.class(),
             Self::File(error) => error.class(),
+            Self::Variable(_) => ErrorClass::Invalid,
         }
     }
 }
@@ -132,6 +137,16 @@ impl Link {
                 Ok(stopped.unwrap_or(false))
             }
             Self::Request(client) => Ok(client.stop_action(&asked).await?),
+        }
+    }
+
+    pub(crate) async fn set_variables(&self, changes: VariableChanges) -> Result<(), LinkError> {
+        match self {
+            Self::Call(executor) => {
+                let set = upgrade(executor)?.set_variables(changes).await;
+                Ok(set.unwrap_or(Ok(()))?)
+            }
+            Self::Request(client) => Ok(client.set_variables(&changes).await?),
         }
     }
 

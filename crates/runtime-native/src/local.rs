@@ -164,7 +164,6 @@ impl LocalRuntime {
             workspace: started.workspace,
             timeout: spec.timeout,
             not_held: started.not_held,
-            variables: self.launcher.options.variables,
             statuses,
             link: started.link,
             life: started.life,
@@ -223,9 +222,8 @@ impl Runtime for LocalRuntime {
         let sandbox = sandbox.clone();
         Box::pin(async move {
             self.launcher.tell_once();
-            let variables = self.launcher.options.variables;
             let name = self.launcher.name();
-            let parts = found::find(&self.directory(), sandbox, variables, name).await?;
+            let parts = found::find(&self.directory(), sandbox, name).await?;
             Ok(Arc::new(NativeSandbox::new(parts)) as Arc<dyn Sandbox>)
         })
     }

@@ -20,18 +20,6 @@ pub struct NativeOptions {
     pub scope: FileScope,
     /// Whether edited files are checked.
     pub linting: Linting,
-    /// Where [`add_env`](zareba_runtime::Sandbox::add_env) puts variables.
-    pub variables: VariableStore,
-}
-
-/// Where variables go that are added to a running sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VariableStore {
-    /// Into the default shell, and nowhere else.
-    DefaultShell,
-    /// Into `~/.bashrc` as well, for shells to come. Without walls that is the user's own file,
-    /// which keeps the values when the sandbox is gone; so it is done only when asked for.
-    StartUpFile,
 }
 
 /// What only `local` needs to know.
@@ -73,7 +61,6 @@ impl fmt::Debug for NativeOptions {
             .field("shell", &self.shell)
             .field("scope", &self.scope)
             .field("linting", &self.linting)
-            .field("variables", &self.variables)
             .finish()
     }
 }

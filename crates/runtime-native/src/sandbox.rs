@@ -12,22 +12,23 @@ use std::{
 use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{
-    Action, ActionEvent, ErrorClass, LimitHit, Observation, ObservationEvent, ObservationKind,
-    RunCommand, RuntimeStatus,
+    ActionEvent, ErrorClass, LimitHit, Observation, ObservationEvent, ObservationKind,
+    RuntimeStatus,
 };
 use zareba_runtime::{
     Activity, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses,
-    Turns, Variables, life::Life,
+    Turns, life::Life,
 };
 use zareba_wire::{
     BoxFuture,
     client::ClientError,
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use crate::{
-    VariableStore, copy,
+    copy,
     link::{Link, LinkError},
     native::{Enclosure, PauseError, Room, VisitError},
 };
@@ -41,7 +42,6 @@ pub(crate) struct Parts {
     pub(crate) timeout: Duration,
     /// What was asked for and does not hold.
     pub(crate) not_held: Vec<RequestField>,
-    pub(crate) variables: VariableStore,
     pub(crate) statuses: Arc<Statuses>,
     pub(crate) link: Link,
     pub(crate) life: Life,
@@ -228,25 +228,6 @@ impl NativeSandbox {
         }
     }
 
-    /// Runs a command of ours and requires that it succeeds.
-    async fn require(&self, command: RunCommand) -> Result<(), RuntimeError> {
-        let answer = self.run(Action::Run(command).into()).await?;
-        let Observation { content, kind } = answer.observation;
-        match kind {
-            ObservationKind::Run(output) if output.metadata.exit_code == 0 => Ok(()),
-            ObservationKind::Run(output) if output.metadata.exit_code == -1 => {
-                Err(RuntimeError::Busy {
-                    sandbox: self.parts.id.clone(),
-                    deed: "set variables",
-                    reason: "a command still runs in its default shell".to_owned(),
-                })
-            }
-            _ => Err(RuntimeError::Invalid {
-                message: format!("the shell could not set the variables: {content}"),
-            }),
-        }
-    }
-
     /// A path inside; relative ones start in the workspace.
     fn inner(&self, path: &Path) -> PathBuf {
         self.parts.workspace.join(path)
@@ -332,19 +313,10 @@ impl Sandbox for NativeSandbox {
         Ok(self)
     }
 
-    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        Box::pin(async move {
-            let variables = Variables::new(variables)?;
-            self.require_running()?;
-            if variables.is_empty() {
-                return Ok(());
-            }
-            self.require(variables.export_command()).await?;
-            match self.parts.variables {
-                VariableStore::DefaultShell => Ok(()),
-                VariableStore::StartUpFile => self.require(variables.start_up_command()).await,
-            }
-        })
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let link = self.parts.link.clone();
+        let set = async move { link.set_variables(changes).await };
+        Box::pin(self.inside("set variables", set))
     }
 
     /// Without walls, every port inside is the same port here, and there is nothing to list.

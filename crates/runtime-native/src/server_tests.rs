@@ -5,7 +5,6 @@ use std::{process::Command, sync::LazyLock};
 use zareba_runtime::RuntimeError;
 
 use super::*;
-use crate::VariableStore;
 
 fn options(environment: &[(&str, &str)]) -> NativeOptions {
     let environment = environment.iter();
@@ -18,7 +17,6 @@ fn options(environment: &[(&str, &str)]) -> NativeOptions {
         shell: Some("/bin/bash".into()),
         scope: FileScope::WorkingDirectory,
         linting: Linting::On,
-        variables: VariableStore::DefaultShell,
     }
 }
 

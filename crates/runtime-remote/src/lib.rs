@@ -13,6 +13,7 @@ mod life;
 mod link;
 mod openhands;
 mod sandbox;
+mod variables;
 mod zareba;
 
 pub use openhands::{OpenHandsOptions, OpenHandsRuntime};

@@ -12,6 +12,7 @@ use zareba_wire::{
         ReadRequest, RemoveRequest, RenameRequest, StatRequest, WatchRequest, WriteRequest,
     },
     program::{ProgramConnection, ProgramRequest, StartProgramError},
+    variables::VariableChanges,
 };
 
 /// The way to one sandbox. Dropping a future gives up waiting, and nothing else.
@@ -49,6 +50,12 @@ pub(crate) trait Link: Send + Sync {
         request: ProgramRequest,
     ) -> BoxFuture<'_, Result<ProgramConnection, LinkError>> {
         let _ = request;
+        unsupported()
+    }
+
+    /// Sets and removes variables of everything inside.
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), LinkError>> {
+        let _ = changes;
         unsupported()
     }
 

@@ -14,17 +14,18 @@ use zareba_protocol::{
 };
 use zareba_runtime::{
     Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
-    Variables,
 };
 use zareba_wire::{
     BoxFuture,
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use crate::{
     copy,
     life::Life,
     link::{Link, LinkError},
+    variables::{export_command, start_up_command},
 };
 
 /// What becomes of a sandbox when its last handle is dropped.
@@ -36,7 +37,7 @@ pub enum Farewell {
     Leave,
 }
 
-/// Where variables go that are added to a running sandbox.
+/// Where variables go that are set in a running sandbox whose executor has only shells for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableStore {
     /// Into the default shell, and nowhere else.
@@ -266,18 +267,19 @@ impl Place {
         self.life.close(end).await
     }
 
-    async fn add_env(&self, variables: Vec<(String, String)>) -> Result<(), RuntimeError> {
-        let variables = Variables::new(variables)?;
-        if self.life.is_closed() {
-            return Err(self.closed());
-        }
-        if variables.is_empty() {
-            return Ok(());
-        }
-        self.require(variables.export_command()).await?;
-        match self.parts.variables {
-            VariableStore::DefaultShell => Ok(()),
-            VariableStore::StartUpFile => self.require(variables.start_up_command()).await,
+    async fn set_variables(&self, changes: VariableChanges) -> Result<(), RuntimeError> {
+        let set = self.parts.link.set_variables(changes.clone());
+        match self.inside("set variables", set).await {
+            // A server of another kind has only its shells.
+            Err(RuntimeError::Unsupported { .. }) if !changes.is_empty() => {
+                self.require(export_command(&changes)).await?;
+                match self.parts.variables {
+                    VariableStore::DefaultShell => Ok(()),
+                    VariableStore::StartUpFile => self.require(start_up_command(&changes)).await,
+                }
+            }
+            Err(RuntimeError::Unsupported { .. }) => Ok(()),
+            set => set,
         }
     }
 
@@ -378,8 +380,8 @@ impl Sandbox for RemoteSandbox {
         }
     }
 
-    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        Box::pin(self.place.add_env(variables))
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.place.set_variables(changes))
     }
 
     /// None is known here: the other server decides what can be reached.

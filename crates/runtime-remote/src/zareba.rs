@@ -45,8 +45,6 @@ pub struct ZarebaOptions {
     pub action_timeout: Duration,
     /// What becomes of a sandbox when its handle is dropped.
     pub farewell: Farewell,
-    /// Where added variables go.
-    pub variables: VariableStore,
 }
 
 impl Default for ZarebaOptions {
@@ -55,7 +53,6 @@ impl Default for ZarebaOptions {
             runtime: None,
             action_timeout: Duration::from_secs(120),
             farewell: Farewell::Close,
-            variables: VariableStore::StartUpFile,
         }
     }
 }
@@ -168,7 +165,7 @@ impl Shared {
                 .iter()
                 .filter_map(|name| RequestField::named(name))
                 .collect(),
-            variables: self.options.variables,
+            variables: VariableStore::DefaultShell,
             farewell,
             statuses,
             link: Box::new(ZarebaLink::new(self.client.clone(), session.id.clone())),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zareba_protocol::ErrorClass;
-use zareba_wire::{files::FileError, program::StartProgramError};
+use zareba_wire::{files::FileError, program::StartProgramError, variables::InvalidVariable};
 
 use crate::{RequestField, SandboxId};
 
@@ -146,6 +146,14 @@ pub enum RuntimeError {
         /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl From<InvalidVariable> for RuntimeError {
+    fn from(error: InvalidVariable) -> Self {
+        Self::Invalid {
+            message: error.message,
+        }
+    }
 }
 
 impl RuntimeError {

@@ -9,6 +9,7 @@ use zareba_wire::{
     BoxFuture,
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use crate::{
@@ -182,8 +183,9 @@ pub trait Sandbox: Send + Sync {
         })
     }
 
-    /// Sets variables in the default shell, and in the start-up file of shells to come.
-    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>>;
+    /// Sets and removes variables of all shells, of programs and of terminals. A shell that is
+    /// there gets them with its next command; a program that runs keeps what it has.
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Ports inside that can be reached from here.
     fn ports(&self) -> Vec<Forwarded>;

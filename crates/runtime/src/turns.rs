@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
-use zareba_protocol::{Action, ActionEvent, ShellName};
+use zareba_protocol::{Action, ActionEvent, ControlKey, ShellName};
 
 /// Queues that are kept though nobody waits in them; beyond this they are swept.
 const IDLE_QUEUES_MAX: usize = 64;
@@ -48,19 +48,9 @@ impl Turns {
 /// Whether an action is meant for a command that runs already.
 pub fn is_input(action: &ActionEvent) -> bool {
     match &action.action {
-        Action::Run(run) => run.is_input || is_control_key(run.command.trim()),
+        Action::Run(run) => run.is_input || ControlKey::of(run.command.trim()).is_some(),
         _ => false,
     }
-}
-
-/// `C-c` and its like, which press a key whether or not the action says that it is input.
-fn is_control_key(command: &str) -> bool {
-    let mut letters = command.chars();
-    (letters.next(), letters.next()) == (Some('C'), Some('-'))
-        && letters
-            .next()
-            .is_some_and(|letter| letter.is_ascii_alphabetic())
-        && letters.next().is_none()
 }
 
 #[cfg(test)]
@@ -78,7 +68,9 @@ mod tests {
         let turns = Turns::default();
         let first = turns.wait(&run("sleep 1")).await;
         assert!(first.is_some());
-        assert!(turns.wait(&run("C-c")).await.is_none());
+        for key in ["C-c", " C-\\ ", "C-[", "C-@", "C-?"] {
+            assert!(turns.wait(&run(key)).await.is_none(), "{key}");
+        }
         let input = Action::Run(RunCommand::input("yes")).into();
         assert!(turns.wait(&input).await.is_none());
         let other = run("true").with_shell(ShellName::new("other").unwrap());

@@ -41,6 +41,7 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::sessions::RESUME, sessions::resume)
         .add(&table::sessions::KEEP_ALIVE, sessions::keep_alive)
         .add(&table::sessions::INSPECT, sessions::inspect)
+        .add(&table::sessions::SET_VARIABLES, sessions::set_variables)
         .add(&table::actions::RUN, actions::run)
         .add(&table::actions::ANSWER, actions::answer)
         .add(&table::actions::OUTPUT, outputs::stream)

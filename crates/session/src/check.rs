@@ -4,17 +4,13 @@
 use std::time::Duration;
 
 use zareba_runtime::Variables;
+use zareba_wire::variables::{InvalidVariable, VariableAmount};
 
 use crate::{NewSession, SessionError};
 
 /// Labels of one session, and what they may have together.
 const LABELS_MAX: usize = 16;
 const LABELS_BYTES_MAX: usize = 4 * 1024;
-/// Variables of one session, and what they may have together.
-const VARIABLES_MAX: usize = 1000;
-const VARIABLES_BYTES_MAX: usize = 1024 * 1024;
-/// What Linux lets a variable have, with its name, a `=` and a NUL.
-const VARIABLE_BYTES_MAX: usize = 128 * 1024 - 2;
 /// What an image may be called by.
 const IMAGE_BYTES_MAX: usize = 4 * 1024;
 /// Nothing has to wait longer than ten years, and nothing overflows below that.
@@ -67,33 +63,24 @@ fn variables(new: &NewSession) -> Result<(), SessionError> {
     let secrets = new.secrets.iter();
     let secrets = secrets.map(|(name, secret)| (name, &secret.0));
     let plain = new.environment.iter().map(|(name, value)| (name, value));
-    let (mut count, mut bytes) = (0, 0);
+    let mut amount = VariableAmount::default();
     for (name, value) in plain.clone().chain(secrets.clone()) {
-        let own = name.len() + value.len();
-        if own > VARIABLE_BYTES_MAX {
-            let shown: String = name.chars().take(64).collect();
-            return invalid(format!(
-                "the variable `{shown}` has {own} bytes with its name; \
-                 {VARIABLE_BYTES_MAX} are possible: put it into a file"
-            ));
-        }
+        amount.add(name, value).map_err(too_much)?;
         if name == "PATH" && !value.split(':').any(|place| place.starts_with('/')) {
             let reason = "the variable `PATH` must name a directory that begins with `/`, or no shell is found";
             return invalid(reason.to_owned());
         }
-        count += 1;
-        bytes += own;
     }
-    if count > VARIABLES_MAX || bytes > VARIABLES_BYTES_MAX {
-        return invalid(format!(
-            "a session may have {VARIABLES_MAX} variables with {VARIABLES_BYTES_MAX} bytes \
-             together; these are {count} with {bytes}"
-        ));
-    }
+    amount.check().map_err(too_much)?;
     let all = plain.chain(secrets);
     let all = all.map(|(name, value)| (name.clone(), value.clone()));
     Variables::new(all.collect())?;
     Ok(())
+}
+
+fn too_much(error: InvalidVariable) -> SessionError {
+    let message = error.message;
+    SessionError::Invalid { message }
 }
 
 fn invalid(message: String) -> Result<(), SessionError> {
@@ -102,6 +89,8 @@ fn invalid(message: String) -> Result<(), SessionError> {
 
 #[cfg(test)]
 mod tests {
+    use zareba_wire::variables::VARIABLE_BYTES_MAX;
+
     use super::*;
     use crate::{Secret, SessionLimits};
 

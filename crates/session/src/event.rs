@@ -6,8 +6,7 @@
 use serde_json::{Map, Value, json};
 use zareba_eventlog::{Entry, EntryKind, IdempotencyKey, Record};
 use zareba_protocol::{
-    ActionEvent, DecodeError, Observation, ObservationEvent, ObservationKind, RuntimeStatus,
-    StatusLevel,
+    ActionEvent, DecodeError, Observation, ObservationEvent, RuntimeStatus, StatusLevel,
 };
 
 use crate::{
@@ -126,13 +125,7 @@ pub(crate) fn note_entry(cause: Option<u64>, note: &str, mut more: Map<String, V
 
 /// An observation that tells an agent why there is no other.
 pub(crate) fn failure(error_id: &str, text: impl Into<String>) -> ObservationEvent {
-    Observation {
-        content: text.into(),
-        kind: ObservationKind::Error {
-            error_id: error_id.to_owned(),
-        },
-    }
-    .into()
+    Observation::named_error(error_id, text).into()
 }
 
 /// The same by the class of an error.

@@ -6,7 +6,7 @@ use zareba_executor::{FileScope, Linting};
 use zareba_runtime::WorkspaceMode;
 use zareba_runtime_native::{
     DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable, ServerLifetime,
-    SystemMode, Usage, VariableStore, Walls,
+    SystemMode, Usage, Walls,
 };
 
 use super::*;
@@ -21,7 +21,6 @@ fn options() -> (NativeOptions, LocalOptions) {
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     };
     let local = LocalOptions {
         program: PathBuf::from("/nowhere"),

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxSpec, StatusUpdate};
+use zareba_wire::variables::VariableChanges;
 
 use crate::{Secret, SessionError, SessionState, Setup, conductor::Conductor, event, setup};
 
@@ -55,7 +56,8 @@ impl Conductor {
         let secrets = ingredients.secrets.into_iter();
         let secrets: Vec<_> = secrets.map(|(name, secret)| (name, secret.0)).collect();
         if !secrets.is_empty() {
-            sandbox.add_env(secrets).await?;
+            let secrets = VariableChanges::set(secrets).map_err(RuntimeError::from)?;
+            sandbox.set_variables(secrets).await?;
         }
         if ingredients.setup == Setup::Workspace
             && setup::run(self, &*sandbox).await == setup::Done::Something

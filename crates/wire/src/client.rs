@@ -10,6 +10,7 @@ mod output;
 mod pool;
 mod programs;
 mod transfer;
+mod variables;
 mod worked;
 
 use std::{path::Path, time::Duration};

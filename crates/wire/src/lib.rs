@@ -23,6 +23,7 @@ pub mod program;
 pub mod server;
 pub mod serving;
 pub mod tool_servers;
+pub mod variables;
 pub mod viewer;
 
 pub use endpoint::Endpoint;

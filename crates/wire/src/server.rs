@@ -26,6 +26,7 @@ mod tools;
 mod transfer;
 mod unix_socket;
 mod validation;
+pub(crate) mod variables;
 
 use std::{future::Future, sync::Arc};
 

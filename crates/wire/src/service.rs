@@ -10,6 +10,7 @@ use crate::files::FileService;
 use crate::output::{OutputPiece, OutputRequest, StopRequest};
 use crate::program::{ProgramConnection, ProgramRequest, StartProgramError};
 use crate::tool_servers::ToolServers;
+use crate::variables::{InvalidVariable, VariableChanges};
 
 /// A future that a `dyn` service returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -56,6 +57,17 @@ pub trait ActionService: Send + Sync + 'static {
     /// is `None` when that cannot be done here. What comes of the action is told to its caller.
     fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
         let _ = request;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Changes the variables of all shells, programs and terminals. A shell that is there gets them
+    /// with its next command, a program that runs keeps what it has. `None` when that cannot be
+    /// done here.
+    fn set_variables(
+        &self,
+        changes: VariableChanges,
+    ) -> BoxFuture<'_, Option<Result<(), InvalidVariable>>> {
+        let _ = changes;
         Box::pin(std::future::ready(None))
     }
 

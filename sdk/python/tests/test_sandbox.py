@@ -232,6 +232,20 @@ def test_variables_are_set_read_and_removed(sandbox: Sandbox) -> None:
         sandbox.env.set({"A B": "x"})
 
 
+def test_variables_and_secrets_reach_every_shell_and_program(client: Client) -> None:
+    show = 'echo "$LATER ${#TOKEN}"'
+    with Sandbox.create(secrets={"TOKEN": "very-secret-1"}, client=client) as sandbox:
+        sandbox.run("true", shell="before")
+        sandbox.env.set(LATER="unlogged-value")
+        outputs = [sandbox.run(show, shell=shell).output for shell in ("before", "after")]
+        outputs.append(sandbox.run(show, cwd=".").output)
+        with sandbox.program(["sh", "-c", show]) as program:
+            outputs.append(program.communicate().stdout.decode().strip())
+        assert outputs == ["unlogged-value 13"] * 4
+        sandbox.env.unset("LATER")
+        assert sandbox.run('echo "[$LATER]"', shell="before").output == "[]"
+
+
 def test_what_is_given_at_the_start_is_there_and_secrets_are_not_shown(client: Client) -> None:
     with Sandbox.create(
         env={"PLAIN": "p"}, secrets={"TOKEN": "very-secret-1"}, labels={"a": "b"}, client=client

@@ -141,3 +141,12 @@ def test_without_a_program_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(errors.UnsupportedError) as caught:
         _private.program({"ZAREBA_BIN": str(tmp_path / "none"), "PATH": "/usr/bin"})
     assert "ZAREBA_URL" in str(caught.value)
+
+
+def test_what_was_stopped_before_its_turn_is_an_error_of_its_own() -> None:
+    text = "ERROR: The command was NOT run: the action was stopped before its turn came."
+    error = errors.of_observation("stopped", text)
+    assert type(error) is errors.StoppedError
+    assert (error.code, error.message) == ("stopped", text[len("ERROR: ") :])
+    assert type(errors.of_observation("guard_denied", "no")) is errors.PermissionDeniedError
+    assert type(errors.of_observation("", "no")) is errors.InvalidError

@@ -2,7 +2,7 @@
 
 use crate::{
     Access, Answer, Content, CreateSession, Deadline, ErrorCode, Method, Operation, Parameter,
-    ParameterType, Payload, Session, SessionPage, operation::of,
+    ParameterType, Payload, Session, SessionPage, SetVariables, operation::of,
 };
 
 const GROUP: &str = "sessions";
@@ -19,6 +19,7 @@ pub const ALL: &[&Operation] = &[
     &RESUME,
     &KEEP_ALIVE,
     &INSPECT,
+    &SET_VARIABLES,
 ];
 
 /// Makes a session.
@@ -174,6 +175,29 @@ pub const INSPECT: Operation = Operation {
     )],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::Conflict,
+        ErrorCode::Unsupported,
+        ErrorCode::BackendUnavailable,
+    ],
+    ..GET
+};
+
+/// Sets and removes variables.
+pub const SET_VARIABLES: Operation = Operation {
+    id: "set_variables",
+    method: Method::Post,
+    path: "/v1/sessions/{session}/variables",
+    access: Access::Session,
+    deadline: Deadline::Long,
+    summary: "Set and remove variables of everything in a session",
+    description: "Programs, terminals, hosts of tools and shells that start get them. A shell that \
+                  is there gets them with its next command; a program that runs keeps what it \
+                  has. The log has their names and not their values. A frozen session is woken.",
+    body: Some(Content::json(of::<SetVariables>)),
+    answers: &[Answer::empty(204, "They are set.")],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::Unsupported,
         ErrorCode::BackendUnavailable,

@@ -4,9 +4,7 @@ use clap::{Args as _, Command, FromArgMatches as _};
 use zareba_config::{ConfigFile, Environment, LoadRequest, UntrustedSettings};
 use zareba_runtime::{Grant, Runtime, RuntimeError, request::grant_without_walls};
 use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
-use zareba_runtime_native::{
-    LocalOptions, NativeOptions, NativeRuntime, ServerLifetime, VariableStore,
-};
+use zareba_runtime_native::{LocalOptions, NativeOptions, NativeRuntime, ServerLifetime};
 
 use super::*;
 use crate::{arguments::SandboxArguments, sandbox::walls};
@@ -81,7 +79,6 @@ fn native() -> NativeRuntime {
         shell: None,
         scope: zareba_executor::FileScope::WholeFilesystem,
         linting: zareba_executor::Linting::Off,
-        variables: VariableStore::DefaultShell,
     };
     let local = LocalOptions {
         program: "/nowhere".into(),

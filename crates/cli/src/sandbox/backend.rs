@@ -12,7 +12,6 @@ use zareba_runtime::{Runtime, RuntimeError};
 use zareba_runtime_docker::{DockerRuntime, Lifetime};
 use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
-    VariableStore,
 };
 use zareba_runtime_remote::{Farewell, ZarebaOptions, ZarebaRuntime};
 
@@ -235,7 +234,6 @@ impl<'a> Place<'a> {
             } else {
                 Linting::Off
             },
-            variables: VariableStore::DefaultShell,
         }
     }
 

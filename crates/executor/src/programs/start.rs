@@ -89,6 +89,7 @@ fn on_pipes(spawn: Spawn, stdin: ProgramStdin) -> Result<(Child, Streams), Start
 /// What the request adds wins.
 fn environment(spec: &ProgramSpec, request: &ProgramRequest) -> Vec<(OsString, OsString)> {
     let mut variables = spec.environment.clone();
+    spec.variables.apply_to(&mut variables);
     for (name, value) in &request.environment {
         variables.retain(|(other, _)| other != name.as_str());
         variables.push((name.into(), value.into()));

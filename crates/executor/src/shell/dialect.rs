@@ -21,6 +21,7 @@
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// The numbers of the three channels in the shell.
@@ -70,12 +71,16 @@ pub(super) trait Dialect: Send + Sync + std::fmt::Debug {
     /// The line that is typed while the shell is idle.
     fn trigger(&self) -> &'static [u8];
 
-    /// The body file for a command.
-    fn body(&self, id: u64, command: &str) -> Vec<u8>;
+    /// The body file for a command. The shell sets and removes the variables before the command,
+    /// in silence whatever the command's own options are.
+    fn body(&self, id: u64, command: &str, variables: &[Variable]) -> Vec<u8>;
 
     /// What an agent should know of this shell, when it can do less than bash.
     fn shortcomings(&self) -> Option<&'static str>;
 }
+
+/// A variable that changes, and its value; `None` when it is removed.
+pub(super) type Variable = (String, Option<Arc<str>>);
 
 /// A shell that was found on this machine.
 #[derive(Debug)]
@@ -204,8 +209,17 @@ impl Dialect for Bash {
           { __zareba_done \"$?\"; } 2>/dev/null\n"
     }
 
-    fn body(&self, id: u64, command: &str) -> Vec<u8> {
-        format!("{id}\0{command}\0{id}\0").into_bytes()
+    fn body(&self, id: u64, command: &str, variables: &[Variable]) -> Vec<u8> {
+        let mut body = format!("{id}\0{command}\0").into_bytes();
+        if !variables.is_empty() {
+            for variable in variables {
+                assign("builtin ", variable, &mut body);
+                body.push(b'\n');
+            }
+            body.push(0);
+        }
+        body.extend_from_slice(format!("{id}\0").as_bytes());
+        body
     }
 
     fn shortcomings(&self) -> Option<&'static str> {
@@ -239,10 +253,20 @@ impl Dialect for PosixShell {
           { __zareba_done \"$?\"; } 2>/dev/null\n"
     }
 
-    fn body(&self, id: u64, command: &str) -> Vec<u8> {
+    /// A body that was run already is read again: then the variables stay as they are. `command`
+    /// keeps a variable that is read-only from ending the shell.
+    fn body(&self, id: u64, command: &str, variables: &[Variable]) -> Vec<u8> {
         let mut body = format!("__zareba_number={id} __zareba_body=").into_bytes();
         quote(command.as_bytes(), &mut body);
         body.push(b'\n');
+        if !variables.is_empty() {
+            body.extend_from_slice(b"[ \"$__zareba_number\" = \"$__zareba_id\" ] || {\n");
+            for variable in variables {
+                assign("command ", variable, &mut body);
+                body.extend_from_slice(b" || :\n");
+            }
+            body.extend_from_slice(b"} 2>/dev/null\n");
+        }
         body
     }
 
@@ -282,8 +306,22 @@ impl Dialect for PowerShell {
         b". (__zareba_begin); __zareba_done $?\n"
     }
 
-    fn body(&self, id: u64, command: &str) -> Vec<u8> {
-        format!("{id}\n{command}").into_bytes()
+    /// The second line is a script of its own, so that a command with a syntax error does not keep
+    /// the variables from being set.
+    fn body(&self, id: u64, command: &str, variables: &[Variable]) -> Vec<u8> {
+        let mut body = format!("{id}\n");
+        for (name, value) in variables {
+            body.push_str(&match value {
+                Some(value) => {
+                    let value = in_percents(value);
+                    format!("$env:{name} = [Uri]::UnescapeDataString('{value}'); ")
+                }
+                None => format!("Remove-Item -LiteralPath 'Env:{name}' -ErrorAction Ignore; "),
+            });
+        }
+        body.push('\n');
+        body.push_str(command);
+        body.into_bytes()
     }
 
     fn shortcomings(&self) -> Option<&'static str> {
@@ -308,6 +346,28 @@ fn without_notes(text: &str) -> String {
     let lines = text.lines().map(str::trim_start);
     let told = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     told.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Adds the command that sets or removes a variable, for a POSIX shell.
+fn assign(prefix: &str, (name, value): &Variable, text: &mut Vec<u8>) {
+    text.extend_from_slice(prefix.as_bytes());
+    match value {
+        Some(value) => {
+            text.extend_from_slice(format!("export {name}=").as_bytes());
+            quote(value.as_bytes(), text);
+        }
+        None => text.extend_from_slice(format!("unset -v {name}").as_bytes()),
+    }
+}
+
+/// A text of letters, digits and percent signs, which no quote can end.
+fn in_percents(text: &str) -> String {
+    let bytes = text.bytes();
+    let parts = bytes.map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    parts.collect()
 }
 
 /// Adds `word` as POSIX shells read it back unchanged.

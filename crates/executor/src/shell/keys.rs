@@ -1,5 +1,7 @@
 //! Keys that can be pressed by name.
 
+use zareba_protocol::ControlKey;
+
 /// A key, and what a terminal sends for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
@@ -9,22 +11,12 @@ pub(super) struct Key {
     pub(super) control: Option<char>,
 }
 
-/// `C-c` and the like: exactly three characters. Pressed whether or not it is meant as input.
+/// `C-c` and the like. Pressed whether or not it is meant as input.
 pub(super) fn control_key(text: &str) -> Option<Key> {
-    let letter = text.strip_prefix("C-")?;
-    let mut characters = letter.chars();
-    let (character, None) = (characters.next()?, characters.next()) else {
-        return None;
-    };
-    let upper = character.to_ascii_uppercase();
-    let byte = match upper {
-        '@'..='_' => u8::try_from(upper).ok()? & 0x1f,
-        '?' => 0x7f,
-        _ => return None,
-    };
+    let ControlKey { byte, name } = ControlKey::of(text)?;
     Some(Key {
         bytes: vec![byte],
-        control: Some(upper),
+        control: Some(name),
     })
 }
 
@@ -70,24 +62,6 @@ pub(super) fn named_key(text: &str) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_keys_are_three_characters_of_any_case() {
-        let key = |byte, letter| {
-            Some(Key {
-                bytes: vec![byte],
-                control: Some(letter),
-            })
-        };
-        assert_eq!(control_key("C-c"), key(3, 'C'));
-        assert_eq!(control_key("C-Z"), key(26, 'Z'));
-        assert_eq!(control_key("C-["), key(27, '['));
-        assert_eq!(control_key("C-\\"), key(28, '\\'));
-        assert_eq!(control_key("C-?"), key(127, '?'));
-        for text in ["", "C-", "C-cc", "c-c", "C-1", "C-é", "ls"] {
-            assert_eq!(control_key(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_named_key_is_followed_by_enter_and_enter_is_pressed_once() {

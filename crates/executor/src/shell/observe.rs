@@ -40,6 +40,9 @@ impl Context<'_> {
             }
             Outcome::Passed => return self.run(texts::PASSED_ON.to_owned(), metadata, ""),
             Outcome::NoShell(error) => return self.failure(&chain(error)),
+            Outcome::Withdrawn if !self.action.hidden => {
+                return Observation::named_error(texts::STOPPED_ID, texts::WITHDRAWN);
+            }
             Outcome::Withdrawn => return self.failure(texts::WITHDRAWN),
             Outcome::LineTooLong { limit } => {
                 return self.failure(&format!(

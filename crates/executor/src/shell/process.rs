@@ -22,7 +22,10 @@ use super::{
     dialect::{Arming, Dialect, FoundShell},
     report::ReportReader,
 };
-use crate::oom;
+use crate::{
+    oom,
+    variables::{SharedVariables, VariableUpdate},
+};
 
 /// Bytes that are read from the report pipe at once.
 const REPORT_CHUNK_BYTES: usize = 4096;
@@ -38,8 +41,10 @@ const LATER_STACK_BYTES: usize = 64 * 1024;
 pub(crate) struct ShellSpec {
     /// The shell to use; `None` looks for bash and then for sh.
     pub(crate) program: Option<PathBuf>,
-    /// The whole environment.
+    /// The environment at the executor's start.
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// What clients have set since, which wins over the environment.
+    pub(crate) variables: SharedVariables,
     /// Who it runs as; `None` is who we are.
     pub(crate) credentials: Option<Credentials>,
     /// The size of its terminal.
@@ -99,6 +104,11 @@ pub(super) struct ShellProcess {
     listens: bool,
     /// A command that came before that.
     pending: Option<Vec<u8>>,
+    variables: SharedVariables,
+    /// The version of the variables that the shell has.
+    known: u64,
+    /// What goes with the command that it has not taken yet.
+    offered: VariableUpdate,
 }
 
 /// The reading end of the report pipe.
@@ -111,7 +121,9 @@ pub(super) struct Reports {
 impl ShellProcess {
     /// Starts a shell in `directory`; it reports number 0 when it is ready.
     pub(super) fn start(spec: &ShellSpec, directory: &Path) -> Result<Self, StartShellError> {
-        let search_path = search_path(&spec.environment);
+        let mut environment = spec.environment.clone();
+        let known = spec.variables.apply_to(&mut environment);
+        let search_path = search_path(&environment);
         let Some(FoundShell { program, dialect }) =
             FoundShell::find(spec.program.as_deref(), &search_path)
         else {
@@ -128,7 +140,7 @@ impl ShellProcess {
             .into_iter()
             .map(OsString::from)
             .collect();
-        spawn.environment.clone_from(&spec.environment);
+        spawn.environment = environment;
         let own = dialect
             .environment()
             .into_iter()
@@ -171,6 +183,9 @@ impl ShellProcess {
             armed: false,
             listens: false,
             pending: None,
+            variables: spec.variables.clone(),
+            known,
+            offered: VariableUpdate::default(),
         })
     }
 
@@ -206,6 +221,9 @@ impl ShellProcess {
     /// the kernel forget the trigger, and Ctrl-C the shell its command.
     pub(super) fn taken(&mut self) {
         self.listens = true;
+        // It sets them before it says that it has taken the command.
+        self.known = self.known.max(self.offered.version);
+        self.offered.entries.clear();
     }
 
     /// What is typed now reaches the command.
@@ -222,9 +240,10 @@ impl ShellProcess {
         }
     }
 
-    /// Hands the shell a command, as soon as it waits for one.
+    /// Hands the shell a command, as soon as it waits for one, with the variables that changed.
     pub(super) fn submit(&mut self, id: u64, command: &str) -> io::Result<()> {
-        let body = self.dialect.body(id, command);
+        self.offered = self.variables.since(self.known);
+        let body = self.dialect.body(id, command, &self.offered.entries);
         if self.armed {
             return self.hand_over(&body);
         }
@@ -235,7 +254,7 @@ impl ShellProcess {
     /// Hands over a command once more to a shell that stands at its prompt: Ctrl-C may have come
     /// when it was about to take it. One that it has already is not run again.
     pub(super) fn submit_again(&mut self, id: u64, command: &str) -> io::Result<()> {
-        let body = self.dialect.body(id, command);
+        let body = self.dialect.body(id, command, &self.offered.entries);
         match self.dialect.arming() {
             Arming::Typed => self.hand_over(&body),
             Arming::HandShake => {

@@ -11,6 +11,8 @@ const ADVICE: &str = "You may wait longer to see additional output by sending em
 pub(super) const NOTHING_TO_SHOW: &str =
     "ERROR: No previous running command to retrieve logs from.";
 pub(super) const NOTHING_TO_ANSWER: &str = "ERROR: No previous running command to interact with.";
+/// The `error_id` of an action that was stopped before its turn.
+pub(super) const STOPPED_ID: &str = "stopped";
 pub(super) const WITHDRAWN: &str =
     "ERROR: The command was NOT run: the action was stopped before its turn came.";
 

@@ -18,3 +18,4 @@ mod random;
 mod recorded;
 mod state;
 mod timeouts;
+mod variables;

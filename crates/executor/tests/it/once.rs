@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zareba_protocol::{Action, ActionEvent, RunCommand};
+use zareba_protocol::{Action, ActionEvent, Observation, RunCommand};
 use zareba_wire::{
     ActionService as _,
     output::{OutputPiece, OutputRequest, OutputState, StopMeans, StopRequest},
@@ -196,6 +196,9 @@ async fn one_that_waits_for_its_turn_is_not_run_once_it_was_stopped() {
     };
     let (_, second, ()) = tokio::join!(&mut first, &mut second, stopped);
     let expected = "ERROR: The command was NOT run: the action was stopped before its turn came.";
-    assert_eq!(second.observation.content, expected);
+    assert_eq!(
+        second.observation,
+        Observation::named_error("stopped", expected)
+    );
     assert_eq!(place.text("ls ran 2>&1 | wc -l; ls").await, "1\ngo");
 }

@@ -1,5 +1,7 @@
 //! A shell keeps what commands do to it, and takes all that a person could type.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use zareba_protocol::{Action, ActionEvent, CommandMetadata, Observation, RunCommand};
 
 use crate::place::{Place, observed};
@@ -417,4 +419,17 @@ async fn a_static_or_unknown_start_directory_is_made_and_used() {
             }
         )
     );
+}
+
+/// Where a password is needed, it would be waited for until the command is given up.
+#[tokio::test]
+async fn sudo_never_asks_for_a_password_and_a_backslash_lets_it() {
+    for shell in ["bash", "sh"] {
+        let place = Place::with(|options| options.shell = Some(shell.into())).await;
+        let sudo = place.home.path().join("bin/sudo");
+        std::fs::write(&sudo, "#!/bin/sh\nprintf '%s\\n' \"$*\"\n").unwrap();
+        std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(place.text("sudo true").await, "-n true", "{shell}");
+        assert_eq!(place.text("\\sudo true").await, "true", "{shell}");
+    }
 }

@@ -18,6 +18,7 @@ use zareba_wire::{
     ActionService, BoxFuture, ByteStream, Download, TransferError, Upload,
     program::{ProgramConnection, ProgramRequest, StartFailure, StartProgramError},
     tool_servers::ToolServers,
+    variables::{InvalidVariable, VariableChanges},
 };
 
 use super::{Principal, ToolProxies, answer::chain, unfold};
@@ -193,6 +194,13 @@ impl ActionService for SessionService {
         Box::pin(start_program(&self.sessions, &self.id, request, purpose))
     }
 
+    fn set_variables(
+        &self,
+        changes: VariableChanges,
+    ) -> BoxFuture<'_, Option<Result<(), InvalidVariable>>> {
+        Box::pin(set_variables(&self.sessions, &self.id, changes))
+    }
+
     fn tool_servers(&self) -> Option<Arc<dyn ToolServers>> {
         self.tools.clone()
     }
@@ -212,6 +220,25 @@ impl Place for Inside {
         Box::pin(
             async move { Ok(start_program(&self.sessions, &self.id, request, purpose).await?) },
         )
+    }
+}
+
+/// `None` when they cannot be set: the client has a way of its own then, by an action, which tells
+/// it the reason.
+async fn set_variables(
+    sessions: &Sessions,
+    id: &SessionId,
+    changes: VariableChanges,
+) -> Option<Result<(), InvalidVariable>> {
+    let session = sessions.get(id).await.ok()?;
+    let sandbox = session.access(requester(&session)).await.ok()?;
+    match sandbox.set_variables(changes).await {
+        Ok(()) => Some(Ok(())),
+        Err(RuntimeError::Invalid { message }) => Some(Err(InvalidVariable { message })),
+        Err(error) => {
+            tracing::warn!(session = %id, %error, "variables cannot be set");
+            None
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use zareba_facades::openhands::{
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, NativeOptions, NativeRuntime, Reachable, ServerLifetime,
-    SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+    SystemMode, Usage, Walls, WorkspaceMode,
 };
 use zareba_session::{AllowAll, Idle, Owner, Sessions, SessionsOptions};
 use zareba_wire::{
@@ -152,7 +152,6 @@ fn native_options(state: &TempDir) -> NativeOptions {
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     }
 }
 

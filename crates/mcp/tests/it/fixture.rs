@@ -16,7 +16,7 @@ use zareba_mcp::{
 };
 use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec};
-use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
+use zareba_runtime_native::{CliRuntime, NativeOptions};
 use zareba_tools::Place;
 use zareba_wire::BoxFuture;
 
@@ -168,6 +168,5 @@ fn options(state: &Path) -> NativeOptions {
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     }
 }

@@ -138,6 +138,16 @@ impl Observation {
         }
     }
 
+    /// An `error` observation with a word that programs can tell it by.
+    pub fn named_error(error_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            kind: ObservationKind::Error {
+                error_id: error_id.into(),
+            },
+        }
+    }
+
     /// The answer to `think`.
     pub fn thought_logged() -> Self {
         Self {

@@ -7,7 +7,6 @@ use zareba_runtime::{RuntimeError, SandboxId, SandboxState, SandboxSummary, Stat
 
 use super::launch::{Fate, cannot_start, keep, link_to};
 use crate::{
-    VariableStore,
     directory::RunDirectory,
     link::Link,
     native::{self, Enclosure},
@@ -21,7 +20,6 @@ use crate::{
 pub(super) async fn find(
     kind: &Path,
     sandbox: SandboxId,
-    variables: VariableStore,
     runtime: &'static str,
 ) -> Result<Parts, RuntimeError> {
     let missing = || RuntimeError::NotFound {
@@ -54,7 +52,6 @@ pub(super) async fn find(
         workspace: record.workspace,
         timeout: record.timeout,
         not_held: record.not_held,
-        variables,
         statuses,
         link,
         life,

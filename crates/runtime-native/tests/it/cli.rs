@@ -4,7 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use zareba_protocol::{Action, RunCommand};
 use zareba_runtime::{Capabilities, Isolation, Runtime as _, SandboxSpec, Support};
-use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
+use zareba_runtime_native::CliRuntime;
+use zareba_wire::variables::VariableChanges;
 
 use crate::fixture::{self, Fixture, output, spec};
 
@@ -53,43 +54,23 @@ async fn a_given_up_create_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn variables_go_to_the_start_up_file_only_when_asked() {
+async fn variables_never_go_to_the_start_up_file_of_the_user() {
     let home = tempfile::tempdir().unwrap();
     let start_up = home.path().join(".bashrc");
-    let before = "# mine\nexport TOKEN=old\nexport TOKENS=other\n";
+    let before = "# mine\nexport TOKEN=old\n";
     fs::write(&start_up, before).unwrap();
-    let with_home = || SandboxSpec {
+    let fixture = fixture::cli();
+    let with_home = SandboxSpec {
         environment: vec![("HOME".to_owned(), home.path().display().to_string())],
         ..spec()
     };
-    let pairs = || vec![("TOKEN".to_owned(), "$a 'b'\nc".to_owned())];
-
-    let fixture = fixture::cli();
-    let sandbox = fixture.runtime.create(with_home()).await.unwrap();
-    sandbox.add_env(pairs()).await.unwrap();
+    let sandbox = fixture.runtime.create(with_home).await.unwrap();
+    let pairs = vec![("TOKEN".to_owned(), "$a 'b'\nc".to_owned())];
+    let changes = VariableChanges::set(pairs).unwrap();
+    sandbox.set_variables(changes).await.unwrap();
     assert_eq!(output(&*sandbox, "echo \"$TOKEN\"").await, "$a 'b'\nc");
     sandbox.close().await.unwrap();
     assert_eq!(fs::read_to_string(&start_up).unwrap(), before);
-
-    let state = fixture::state();
-    let runtime = CliRuntime::new(NativeOptions {
-        variables: VariableStore::StartUpFile,
-        ..fixture::options(&state)
-    });
-    let sandbox = runtime.create(with_home()).await.unwrap();
-    sandbox.add_env(pairs()).await.unwrap();
-    sandbox.add_env(pairs()).await.unwrap();
-    let expected = "# mine\nexport TOKENS=other\nexport TOKEN=$'$a \\'b\\'\\nc'\n";
-    assert_eq!(fs::read_to_string(&start_up).unwrap(), expected);
-    // A shell that starts now reads it.
-    let action = Action::Run(RunCommand {
-        is_static: true,
-        ..RunCommand::new("echo \"$TOKEN\"")
-    });
-    let answer = sandbox.run_action(action.into()).await.unwrap();
-    assert_eq!(answer.observation.content, "$a 'b'\nc");
-    sandbox.close().await.unwrap();
-    assert_eq!(fixture::leftovers(&state), [""; 0]);
 }
 
 #[tokio::test]

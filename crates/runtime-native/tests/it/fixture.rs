@@ -14,7 +14,7 @@ use zareba_protocol::{Action, ActionEvent, ObservationKind, RunCommand, RuntimeS
 use zareba_runtime::{Runtime, Sandbox, SandboxSpec, Strictness};
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
-    ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+    ServerLifetime, SystemMode, Usage, Walls, WorkspaceMode,
 };
 use zareba_testkit::{conformance::Backend, traces};
 
@@ -68,7 +68,6 @@ pub(crate) fn options(state: &TempDir) -> NativeOptions {
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     }
 }
 

@@ -17,6 +17,7 @@ use zareba_client::BackOff;
 use zareba_protocol::{ActionEvent, ObservationEvent};
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload, UploadTreatment,
+    variables::VariableChanges,
 };
 
 use super::{
@@ -148,6 +149,23 @@ impl OpenHandsLink {
             .is_ok()
     }
 
+    /// Servers of OpenHands have no such request.
+    async fn set(&self, changes: VariableChanges) -> Result<(), LinkError> {
+        if !self.is_ours {
+            return Err(LinkError::Unsupported);
+        }
+        let request = self
+            .request(&self.api.http.requests, Method::POST, "variables")
+            .json_body(&changes.to_json());
+        let answered = document(request, QUERY_TIMEOUT, DOCUMENT_BYTES_MAX).await;
+        match answered {
+            Err(LinkError::Refused {
+                status: 404 | 501, ..
+            }) => Err(LinkError::Unsupported),
+            answered => answered.map(drop),
+        }
+    }
+
     async fn names(&self, path: Option<String>) -> Result<Vec<String>, LinkError> {
         let body = match path {
             Some(path) => json!({ "path": path }),
@@ -217,6 +235,10 @@ impl Link for OpenHandsLink {
 
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, LinkError>> {
         Box::pin(self.names(path))
+    }
+
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(self.set(changes))
     }
 
     fn upload(&self, upload: Upload, content: ByteStream) -> BoxFuture<'_, Result<(), LinkError>> {

@@ -30,7 +30,7 @@ pub struct OpenHandsOptions {
     pub action_timeout: Duration,
     /// What becomes of a sandbox when its handle is dropped.
     pub farewell: Farewell,
-    /// Where added variables go.
+    /// Where variables go that are set in a server that is none of ours.
     pub variables: VariableStore,
 }
 

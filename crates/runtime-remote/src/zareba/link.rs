@@ -6,12 +6,13 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_client::{
     ArchiveFormat as PackedAs, Client, ClientError, ErrorCode, FileEntry, FileKind, ListFilesQuery,
-    SessionState,
+    SecretText, SessionState, SetVariables,
 };
 use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent, SessionId};
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download, Upload, UploadTreatment,
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use super::{port, programs};
@@ -169,6 +170,21 @@ impl Link for ZarebaLink {
 
     fn list_files(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, LinkError>> {
         Box::pin(self.names(path))
+    }
+
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), LinkError>> {
+        let mut asked = SetVariables::default();
+        for (name, value) in changes.iter() {
+            match value {
+                Some(value) => drop(
+                    asked
+                        .set
+                        .insert(name.to_owned(), SecretText(value.to_owned())),
+                ),
+                None => asked.unset.push(name.to_owned()),
+            }
+        }
+        Box::pin(async move { Ok(self.client.set_variables(&self.session, &asked).await?) })
     }
 
     fn upload(&self, upload: Upload, content: ByteStream) -> BoxFuture<'_, Result<(), LinkError>> {

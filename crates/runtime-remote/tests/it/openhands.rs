@@ -97,8 +97,8 @@ zareba_testkit::conformance_cases! { make:
     files::what_is_not_there_cannot_be_copied
     environment::variables_of_the_spec_reach_every_shell
     environment::added_variables_are_taken_as_they_are
-    environment::bad_names_of_variables_are_refused
-    environment::a_busy_shell_takes_no_variables
+    environment::added_variables_reach_every_shell_and_program
+    environment::a_busy_shell_gets_variables_with_its_next_command
 }
 
 fn spec() -> SandboxSpec {

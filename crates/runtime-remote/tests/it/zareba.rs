@@ -34,11 +34,7 @@ impl Backend for Remote {
 }
 
 fn options() -> ZarebaOptions {
-    ZarebaOptions {
-        // The home of shells without walls is that of whoever runs the tests.
-        variables: VariableStore::DefaultShell,
-        ..ZarebaOptions::default()
-    }
+    ZarebaOptions::default()
 }
 
 pub(crate) async fn remote(kind: Kind) -> Remote {

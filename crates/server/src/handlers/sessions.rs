@@ -10,9 +10,12 @@ use http::{
     HeaderValue, StatusCode,
     header::{LOCATION, RETRY_AFTER},
 };
-use zareba_api::{CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage};
+use zareba_api::{
+    CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage, SetVariables,
+};
 use zareba_runtime::Sandbox as _;
 use zareba_session::{Session, SessionError};
+use zareba_wire::variables::VariableChanges;
 
 use super::json;
 use crate::{
@@ -186,6 +189,24 @@ pub(super) async fn inspect(
     let sandbox = app.sandbox(&principal, &session).await?;
     let found = sandbox.inspect().await.map_err(SessionError::from)?;
     Ok(json(StatusCode::OK, &found))
+}
+
+pub(super) async fn set_variables(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+    Json(asked): Json<SetVariables>,
+) -> Result<StatusCode, ApiError> {
+    let set = asked.set.into_iter();
+    let set = set.map(|(name, value)| (name, Some(value.0)));
+    let removed = asked.unset.into_iter().map(|name| (name, None));
+    let changes = VariableChanges::new(set.chain(removed));
+    let changes = changes.map_err(|error| ApiError::invalid(error.message))?;
+    let session = app.session(&principal, &session).await?;
+    let sandbox = app.sandbox(&principal, &session).await?;
+    let set = sandbox.set_variables(changes).await;
+    set.map_err(SessionError::from)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn shown(session: &Session) -> Response {

@@ -17,7 +17,7 @@ use crate::{
 
 /// Operations on a session that reach its sandbox, in an order in which they can be done, with the
 /// deed that each of them is.
-const REACH: [(&str, &str); 16] = [
+const REACH: [(&str, &str); 17] = [
     ("open_terminal", "terminal"),
     ("terminal_socket", "attach_terminal"),
     ("start_program", "program"),
@@ -31,6 +31,7 @@ const REACH: [(&str, &str); 16] = [
     ("pack_files", "download"),
     ("unpack_files", "upload"),
     ("remove_file", "remove"),
+    ("set_variables", "set_variables"),
     ("add_tools", "tool_host"),
     ("list_ports", "list_ports"),
     ("connect_port", "port"),
@@ -96,6 +97,10 @@ impl Client<'_> {
                 upgrading(Request::get(&path), "zareba-port")
             }
             "list_ports" => Request::get(&format!("/v1/sessions/{session}/ports")),
+            "set_variables" => {
+                let path = format!("/v1/sessions/{session}/variables");
+                Request::post(&path, &json!({ "set": { "A": "1" } }))
+            }
             "add_tools" => {
                 let path = format!("/v1/sessions/{session}/tools");
                 Request::post(&path, &json!({ "entrypoints": ["json.dumps"] }))

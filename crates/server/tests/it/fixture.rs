@@ -8,7 +8,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use zareba_eventlog::{Durability, EventLog};
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::Runtime;
-use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
+use zareba_runtime_native::{CliRuntime, NativeOptions};
 use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, camel, openhands};
 use zareba_session::{AllowAll, Guard, Idle, Sessions, SessionsOptions};
 
@@ -226,7 +226,6 @@ async fn sessions_on(log: EventLog, state: &TempDir, guard: Arc<dyn Guard>) -> S
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     }));
     let options = SessionsOptions {
         runtimes: BTreeMap::from([("cli".to_owned(), cli)]),

@@ -12,6 +12,7 @@ use zareba_wire::{
     BoxFuture,
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest},
+    variables::VariableChanges,
 };
 
 use super::{AdmittedSandbox, transcript};
@@ -155,13 +156,14 @@ impl Sandbox for AdmittedSandbox {
         Ok(self)
     }
 
-    fn add_env(&self, variables: Vec<(String, String)>) -> BoxFuture<'_, Result<(), RuntimeError>> {
+    fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move {
-            let names = variables.iter().map(|(name, _)| name.clone());
+            let names = changes.iter().map(|(name, _)| name.to_owned());
             let deed = Deed::SetVariables {
                 names: names.collect(),
             };
-            self.perform(deed, || self.sandbox.add_env(variables)).await
+            self.perform(deed, || self.sandbox.set_variables(changes))
+                .await
         })
     }
 

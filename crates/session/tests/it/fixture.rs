@@ -11,7 +11,7 @@ use zareba_protocol::{Action, ActionEvent, RunCommand, ShellName};
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
-    ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+    ServerLifetime, SystemMode, Usage, Walls, WorkspaceMode,
 };
 use zareba_session::{
     ActionRequest, AllowAll, Home, IdempotencyKey, Idle, NewSession, Owner, Record, Recovery,
@@ -146,7 +146,6 @@ impl Place {
             shell: None,
             scope: FileScope::WholeFilesystem,
             linting: Linting::Off,
-            variables: VariableStore::DefaultShell,
         }
     }
 }

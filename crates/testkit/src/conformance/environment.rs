@@ -2,8 +2,12 @@
 
 use std::{fs, path::Path};
 
-use anyhow::Context as _;
 use zareba_protocol::{Action, ActionEvent, ErrorClass, RunCommand};
+use zareba_runtime::Sandbox;
+use zareba_wire::{
+    program::{ProgramEvent, ProgramLine, ProgramRequest, ProgramStdin},
+    variables::VariableChanges,
+};
 
 use super::{
     Failure, Trial,
@@ -47,53 +51,89 @@ pub async fn added_variables_are_taken_as_they_are(trial: &Trial) -> Result<(), 
         "",
     ];
     for value in values {
-        sandbox
-            .add_env(vec![("ADDED".to_owned(), value.to_owned())])
-            .await?;
+        set(&*sandbox, &[("ADDED", Some(value))]).await?;
         output(&*sandbox, "sh -c 'printf %s \"$ADDED\"' > value").await?;
         sandbox.copy_from(Path::new("value"), here.path()).await?;
         assert_eq!(fs::read_to_string(here.path().join("value"))?, value);
     }
-    let pairs = [("one", "1"), ("TWO", "2")];
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    sandbox.add_env(pairs.to_vec()).await?;
-    sandbox.add_env(Vec::new()).await?;
+    set(&*sandbox, &[("one", Some("1")), ("TWO", Some("2"))]).await?;
+    set(&*sandbox, &[]).await?;
     assert_eq!(output(&*sandbox, "echo $one $TWO").await?, "1 2");
+    set(&*sandbox, &[("one", None)]).await?;
+    assert_eq!(output(&*sandbox, "echo ${one-none} $TWO").await?, "none 2");
     sandbox.close().await?;
     Ok(())
 }
 
-/// A name could be code.
-pub async fn bad_names_of_variables_are_refused(trial: &Trial) -> Result<(), Failure> {
+/// Not only the shell that is there: other shells, those for one command, and programs.
+pub async fn added_variables_reach_every_shell_and_program(trial: &Trial) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
-    for name in ["", "A B", "A;touch x;B", "$(touch x)", "1A"] {
-        let pairs = vec![
-            ("GOOD".to_owned(), "1".to_owned()),
-            (name.to_owned(), "1".to_owned()),
-        ];
-        let refusal = sandbox.add_env(pairs).await.err();
-        let refusal = refusal.with_context(|| format!("`{name}` was taken"))?;
-        assert_eq!(refusal.class(), ErrorClass::Invalid);
+    output_in(&*sandbox, "before", "true").await?;
+    set(&*sandbox, &[("ADDED", Some("here"))]).await?;
+    let show = "sh -c 'echo \"${ADDED-unset}\"'";
+    for shell in ["before", "after"] {
+        assert_eq!(output_in(&*sandbox, shell, show).await?, "here", "{shell}");
     }
-    assert_eq!(output(&*sandbox, "ls; echo \"[$GOOD]\"").await?, "[]");
+    let once = || RunCommand {
+        is_static: true,
+        ..RunCommand::new(show)
+    };
+    let alone = perform(&*sandbox, Action::Run(once())).await?;
+    assert_eq!(alone.content, "here");
+    if let Some(printed) = program_output(&*sandbox, show).await? {
+        assert_eq!(printed, "here\n");
+    }
+    set(&*sandbox, &[("ADDED", None)]).await?;
+    for shell in ["before", "after", "later"] {
+        assert_eq!(output_in(&*sandbox, shell, show).await?, "unset", "{shell}");
+    }
     sandbox.close().await?;
     Ok(())
 }
 
-/// It says so, and takes them when the command has ended.
-pub async fn a_busy_shell_takes_no_variables(trial: &Trial) -> Result<(), Failure> {
+/// It gets them with its next command.
+pub async fn a_busy_shell_gets_variables_with_its_next_command(
+    trial: &Trial,
+) -> Result<(), Failure> {
     let sandbox = trial.sandbox().await?;
     output(&*sandbox, "mkfifo gate").await?;
-    let slow = ActionEvent::from(command_of("cat gate")).with_timeout(0.5);
+    let slow = ActionEvent::from(command_of("cat gate; echo \"[$LATE]\"")).with_timeout(0.5);
     assert_eq!(perform(&*sandbox, slow).await?.metadata.exit_code, -1);
-    let pairs = vec![("LATE".to_owned(), "1".to_owned())];
-    let refusal = sandbox.add_env(pairs.clone()).await.err();
-    let refusal = refusal.context("a busy shell took a variable")?;
-    assert_eq!(refusal.class(), ErrorClass::Busy);
+    set(&*sandbox, &[("LATE", Some("1"))]).await?;
     output_in(&*sandbox, "other", "echo > gate").await?;
-    perform(&*sandbox, command_of("")).await?;
-    sandbox.add_env(pairs).await?;
+    let ended = perform(&*sandbox, command_of("")).await?;
+    assert!(ended.content.contains("[]"), "{ended:?}");
     assert_eq!(output(&*sandbox, "echo $LATE").await?, "1");
     sandbox.close().await?;
     Ok(())
+}
+
+async fn set(sandbox: &dyn Sandbox, pairs: &[(&str, Option<&str>)]) -> Result<(), Failure> {
+    let pairs = pairs.iter();
+    let pairs = pairs.map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned)));
+    sandbox.set_variables(VariableChanges::new(pairs)?).await?;
+    Ok(())
+}
+
+/// What a program writes; `None` where there are only shells.
+async fn program_output(sandbox: &dyn Sandbox, line: &str) -> Result<Option<String>, Failure> {
+    let request = ProgramRequest {
+        program: ProgramLine::Shell(line.to_owned()),
+        directory: None,
+        environment: Vec::new(),
+        terminal: None,
+        stdin: ProgramStdin::Closed,
+    };
+    let started = match sandbox.start_program(request).await {
+        Err(error) if error.class() == ErrorClass::Unsupported => return Ok(None),
+        started => started?,
+    };
+    let (_input, mut events) = started.split();
+    let mut printed = Vec::new();
+    while let Some(event) = events.next().await {
+        if let ProgramEvent::Stdout(bytes) = event {
+            printed.extend(bytes);
+        }
+    }
+    Ok(Some(String::from_utf8(printed)?))
 }

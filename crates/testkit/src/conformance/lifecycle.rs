@@ -5,6 +5,7 @@ use std::{fs, sync::Arc};
 use anyhow::{Context as _, ensure};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
 use zareba_runtime::{CheckpointId, RuntimeError, SandboxId, Support};
+use zareba_wire::variables::VariableChanges;
 
 use super::{
     Failure, Trial,
@@ -65,13 +66,13 @@ pub async fn nothing_can_be_done_after_closing(trial: &Trial) -> Result<(), Fail
     let sandbox = trial.sandbox().await?;
     let here = tempfile::tempdir()?;
     sandbox.close().await?;
-    let pairs = vec![("A".to_owned(), "1".to_owned())];
+    let changes = VariableChanges::set(vec![("A".to_owned(), "1".to_owned())])?;
     let refusals = [
         sandbox.run_action(command_of("true").into()).await.err(),
         sandbox.list_files(None).await.err(),
         sandbox.copy_to(here.path(), "x".as_ref()).await.err(),
         sandbox.copy_from("x".as_ref(), here.path()).await.err(),
-        sandbox.add_env(pairs).await.err(),
+        sandbox.set_variables(changes).await.err(),
     ];
     let expected = format!("the sandbox `{}` is closed", sandbox.id());
     for refusal in refusals {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use zareba_executor::{FileScope, Linting};
 use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec};
-use zareba_runtime_native::{CliRuntime, NativeOptions, VariableStore};
+use zareba_runtime_native::{CliRuntime, NativeOptions};
 use zareba_tools::{
     Arguments, Call, Loaded, Place, PythonHost, PythonOptions, Registry, Returned, ToolError,
 };
@@ -94,7 +94,6 @@ fn options(state: &Path) -> NativeOptions {
         shell: None,
         scope: FileScope::WholeFilesystem,
         linting: Linting::Off,
-        variables: VariableStore::DefaultShell,
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     answer::Refusal,
     files::{self, paths},
     handlers::{self, Surface},
-    output, programs, tools, transfer,
+    output, programs, tools, transfer, variables,
 };
 
 /// Who may use a route when the server has a key.
@@ -95,6 +95,7 @@ impl RouteTable {
         .post("/programs", SessionKey, programs::start_program)
         .get(output::OUTPUT_ROUTE, SessionKey, output::read)
         .post(output::STOP_ROUTE, SessionKey, output::stop)
+        .post(variables::ROUTE, SessionKey, variables::set)
         .get(paths::STATUS, SessionKey, files::status)
         .get(paths::CONTENT, SessionKey, files::content)
         .put(paths::CONTENT, SessionKey, files::store)

@@ -30,7 +30,7 @@ fn the_public_routes_are_exactly_the_two_of_the_contract() {
         .map(|route| route.path)
         .collect();
     assert_eq!(public, ["/alive", "/server_info"]);
-    assert_eq!(all.len(), 23);
+    assert_eq!(all.len(), 24);
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ OPERATIONS: Dict[str, Tuple[str, str]] = {
     "resume_session": ("POST", "/v1/sessions/{session}/resume"),
     "keep_session_alive": ("POST", "/v1/sessions/{session}/keep_alive"),
     "inspect_session": ("GET", "/v1/sessions/{session}/inspect"),
+    "set_variables": ("POST", "/v1/sessions/{session}/variables"),
     "run_action": ("POST", "/v1/sessions/{session}/actions"),
     "get_observation": ("GET", "/v1/sessions/{session}/actions/{action}"),
     "stream_output": ("GET", "/v1/sessions/{session}/actions/{action}/output"),

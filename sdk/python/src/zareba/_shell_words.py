@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Dict, Iterable, Mapping
+from typing import Dict, Mapping
 
 from .errors import InvalidError
 
@@ -24,11 +24,6 @@ def exports(variables: Mapping[str, str]) -> str:
     """A command that sets variables for a shell and for what it starts."""
     pairs = (f"{checked_name(name)}={shlex.quote(value)}" for name, value in variables.items())
     return "export " + " ".join(pairs)
-
-
-def unsets(names: Iterable[str]) -> str:
-    """A command that removes variables."""
-    return "unset " + " ".join(checked_name(name) for name in names)
 
 
 def one_command(text: str) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "InvalidError",
     "NotFoundError",
     "PermissionDeniedError",
+    "StoppedError",
     "TimedOutError",
     "ToolArgumentsError",
     "ToolError",
@@ -94,6 +95,10 @@ class BusyError(ZarebaError):
 
 class ClosedError(ZarebaError):
     """The sandbox has ended."""
+
+
+class StoppedError(ZarebaError):
+    """It was stopped before its turn came, and was not run."""
 
 
 class UnsupportedError(ZarebaError):
@@ -231,12 +236,17 @@ def refusal(status: int, document: bytes, request_id: Optional[str]) -> ZarebaEr
     )
 
 
+_CLASS_OF_ERROR_ID: Dict[str, Type[ZarebaError]] = {
+    "guard_denied": PermissionDeniedError,
+    "stopped": StoppedError,
+}
+"""What the words of observations mean that are no class of the contract."""
+
+
 def of_observation(error_id: str, text: str) -> ZarebaError:
     """The error that an observation tells of, when there was nothing else to tell."""
     message = text[len("ERROR:") :].strip() if text.startswith("ERROR:") else text
-    made = CLASSES.get(error_id)
-    if made is None:
-        made = PermissionDeniedError if error_id == "guard_denied" else InvalidError
+    made = CLASSES.get(error_id) or _CLASS_OF_ERROR_ID.get(error_id, InvalidError)
     return made(message, code=error_id or _word_of(made))
 
 

@@ -70,6 +70,7 @@ __all__ = [
     "SessionLimits",
     "SessionPage",
     "SessionState",
+    "SetVariables",
     "Setup",
     "SharedPort",
     "StartProgram",
@@ -369,6 +370,13 @@ class RenameFile(Asked):
     replace: bool = False
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class SetVariables(Asked):
+    """Variables to set and to remove."""
+
+    set: Dict[str, str] = Field(default_factory=dict)
+    unset: List[str] = Field(default_factory=list)
 
 
 class ChangeKind(Word):

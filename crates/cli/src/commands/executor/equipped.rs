@@ -12,6 +12,7 @@ use zareba_wire::{
     output::{OutputPiece, OutputRequest, StopRequest},
     program::{ProgramConnection, ProgramRequest, StartProgramError},
     tool_servers::ToolServers,
+    variables::{InvalidVariable, VariableChanges},
 };
 
 /// An executor, and servers that run as its programs.
@@ -76,6 +77,13 @@ impl ActionService for Equipped {
 
     fn stop_action(&self, request: StopRequest) -> BoxFuture<'_, Option<bool>> {
         self.executor.stop_action(request)
+    }
+
+    fn set_variables(
+        &self,
+        changes: VariableChanges,
+    ) -> BoxFuture<'_, Option<Result<(), InvalidVariable>>> {
+        self.executor.set_variables(changes)
     }
 
     fn files(&self) -> Option<&dyn FileService> {

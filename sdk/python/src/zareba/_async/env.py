@@ -1,25 +1,30 @@
-"""The variables of a sandbox's shell."""
+"""The variables of a sandbox."""
 
 from __future__ import annotations
 
 from typing import Dict, Mapping, Optional
 
-from .._shell_words import checked_name, exports, read_variables, show_variables, unsets
+from .. import _calls, _checks, models
+from .._shell_words import checked_name, read_variables, show_variables
+from .client import AsyncClient
 from .shell import AsyncShell
 
 
 class AsyncEnv:
-    """The variables of the shell that is meant when none is named, and of what it starts.
+    """The variables of a sandbox: of its shells, and of programs, terminals and tools that start.
 
-    What is set here is in the sandbox's log; values that must not be belong into the `secrets` of
+    A shell gets what is set here with its next command. The log has the names and not the values;
+    output that shows a value is not masked, so that a secret belongs into the `secrets` of
     :meth:`zareba.AsyncSandbox.create`.
     """
 
-    def __init__(self, shell: AsyncShell) -> None:
+    def __init__(self, client: AsyncClient, session: str, shell: AsyncShell) -> None:
+        self._client = client
+        self._session = session
         self._shell = shell
 
     async def all(self) -> Dict[str, str]:
-        """Every variable that programs get. Secrets are masked here as they are everywhere."""
+        """Every variable that programs of the default shell get. Secrets are masked here, too."""
         result = await self._shell._run_whole(show_variables())
         return read_variables(result.check().output)
 
@@ -29,11 +34,16 @@ class AsyncEnv:
 
     async def set(self, variables: Optional[Mapping[str, str]] = None, /, **more: str) -> None:
         """Sets variables."""
-        wanted = {**(variables or {}), **more}
+        wanted = _checks.texts({**(variables or {}), **more})
         if wanted:
-            (await self._shell.run(exports(wanted))).check()
+            names = {checked_name(name): value for name, value in wanted.items()}
+            await self._change(models.SetVariables(set=names))
 
     async def unset(self, *names: str) -> None:
         """Removes variables."""
         if names:
-            (await self._shell.run(unsets(names))).check()
+            await self._change(models.SetVariables(unset=[checked_name(name) for name in names]))
+
+    async def _change(self, changes: models.SetVariables) -> None:
+        call = _calls.call("set_variables", session=self._session).carrying(changes)
+        await self._client.send(call.repeated().within(_calls.LONG))

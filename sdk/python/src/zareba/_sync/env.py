@@ -1,26 +1,31 @@
 # Made by scripts/unasync.py from ../_async/env.py; change that one.
-"""The variables of a sandbox's shell."""
+"""The variables of a sandbox."""
 
 from __future__ import annotations
 
 from typing import Dict, Mapping, Optional
 
-from .._shell_words import checked_name, exports, read_variables, show_variables, unsets
+from .. import _calls, _checks, models
+from .._shell_words import checked_name, read_variables, show_variables
+from .client import Client
 from .shell import Shell
 
 
 class Env:
-    """The variables of the shell that is meant when none is named, and of what it starts.
+    """The variables of a sandbox: of its shells, and of programs, terminals and tools that start.
 
-    What is set here is in the sandbox's log; values that must not be belong into the `secrets` of
+    A shell gets what is set here with its next command. The log has the names and not the values;
+    output that shows a value is not masked, so that a secret belongs into the `secrets` of
     :meth:`zareba.Sandbox.create`.
     """
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, client: Client, session: str, shell: Shell) -> None:
+        self._client = client
+        self._session = session
         self._shell = shell
 
     def all(self) -> Dict[str, str]:
-        """Every variable that programs get. Secrets are masked here as they are everywhere."""
+        """Every variable that programs of the default shell get. Secrets are masked here, too."""
         result = self._shell._run_whole(show_variables())
         return read_variables(result.check().output)
 
@@ -30,11 +35,16 @@ class Env:
 
     def set(self, variables: Optional[Mapping[str, str]] = None, /, **more: str) -> None:
         """Sets variables."""
-        wanted = {**(variables or {}), **more}
+        wanted = _checks.texts({**(variables or {}), **more})
         if wanted:
-            (self._shell.run(exports(wanted))).check()
+            names = {checked_name(name): value for name, value in wanted.items()}
+            self._change(models.SetVariables(set=names))
 
     def unset(self, *names: str) -> None:
         """Removes variables."""
         if names:
-            (self._shell.run(unsets(names))).check()
+            self._change(models.SetVariables(unset=[checked_name(name) for name in names]))
+
+    def _change(self, changes: models.SetVariables) -> None:
+        call = _calls.call("set_variables", session=self._session).carrying(changes)
+        self._client.send(call.repeated().within(_calls.LONG))

@@ -72,8 +72,8 @@ class Sandbox:
         self._owned = owned
         self.files = Files(client, session.id)
         """Its files."""
-        self.env = Env(self.shell())
-        """The variables of its shell."""
+        self.env = Env(client, session.id, self.shell())
+        """Its variables."""
         self.tools = Tools(client, session.id)
         """Functions that run in it."""
 
@@ -108,8 +108,8 @@ class Sandbox:
         """Makes a sandbox and returns once it is ready. What is left out is the server's choice.
 
         `image` is the container image whose files it has, `workspace` a directory of the server's
-        machine to work in. `env` are variables of its shells, programs and tools, `secrets` of its
-        default shell alone; they are masked wherever they would be stored or shown. `timeout` is
+        machine to work in. `env` and `secrets` are variables of its shells, programs and
+        tools; secrets are masked wherever they would be stored or shown. `timeout` is
         how long a command may take that does not say so itself. After `idle_timeout` seconds
         without use happens what `when_idle` says: "pause", "close" or "stay". `life_max` ends it in
         any case.
