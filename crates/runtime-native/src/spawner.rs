@@ -9,6 +9,8 @@
 //! A spawner takes one order at a time. One is enough for four processors; a machine with more gets
 //! another for every four, and each is started by the first order that finds all others busy
 //! (`pool`).
+//!
+//! Design: docs/design/spawner.md.
 
 mod ahead;
 mod order;

@@ -4,6 +4,8 @@
 //! long takes that server for gone and its sessions over: no two clocks are compared for that.
 //! A server keeps its name over its lives, so that its own sessions do not wait for that when it
 //! was killed and comes back.
+//!
+//! Design: docs/design/lease.md.
 
 mod takeover;
 

@@ -17,6 +17,8 @@
 //!
 //! Nothing of this passes through the terminal, so output cannot forge an end, and the length
 //! of a command is not limited by a terminal's line.
+//!
+//! Design: docs/design/shell-protocol.md.
 
 use std::{
     ffi::OsStr,

@@ -10,9 +10,11 @@
 //! single file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
 //!
 //! Directories that cannot be opened hide what is in them, except when we are root, and so do processes
-//! that may not be dumped. Where there are such, what the whole file system has lost since the beginning counts instead, also what
-//! others took of it. Files without a name that are still open are found in the processes that hold
-//! them (`unlinked`).
+//! that may not be dumped. Where there are such, what the whole file system has lost since the beginning
+//! counts instead, also what others took of it. Files without a name that are still open are found in the
+//! processes that hold them (`unlinked`).
+//!
+//! Design: docs/design/disk-watch.md.
 
 mod unlinked;
 mod walk;

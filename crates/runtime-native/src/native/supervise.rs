@@ -4,6 +4,8 @@
 //! inside: the executor there gets a socket that listens under a name outside, its key through a
 //! pipe, and our own standard output to say on it that it is ready. There the supervisor says that
 //! the sandbox is kept: described for others, and served. Whoever made it waits for both.
+//!
+//! Design: docs/design/processes.md.
 
 use std::{
     cell::OnceCell,

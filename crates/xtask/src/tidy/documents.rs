@@ -1,12 +1,15 @@
-//! Documents name only what exists: routes, settings, variables, commands and flags.
+//! Documents name only what exists: routes, settings, variables, commands, flags, and
+//! in documents for engineers files and names of the code.
 //!
 //! Read is what a document marks as code, between backticks and in fenced blocks. Prose is not
 //! judged. Each list of what exists comes from a file that another test keeps true.
 
+mod code_names;
 mod commands;
 mod routes;
 mod settings;
 
+pub(super) use code_names::check as check_code_names;
 pub(super) use commands::check as check_commands;
 pub(super) use routes::check as check_routes;
 pub(super) use settings::check as check_settings;

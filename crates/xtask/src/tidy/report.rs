@@ -41,6 +41,7 @@ type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     crate_list::check,
+    documents::check_code_names,
     documents::check_commands,
     documents::check_routes,
     documents::check_settings,

@@ -13,13 +13,6 @@ const END: &str = "<!-- reference: end -->";
 
 /// Words with a point that are no settings, though they begin like one.
 const NO_SETTINGS: &[&str] = &[
-    // Files.
-    "docker.sock",
-    "native.rs",
-    "network.rs",
-    "files.rs",
-    "server.json",
-    "server.log",
     // A method of the library.
     "session.run",
     // A table of OpenHands, in which keys are free.
@@ -27,6 +20,9 @@ const NO_SETTINGS: &[&str] = &[
     // An example of a misspelt key.
     "shell.timout",
 ];
+
+/// Ends of names of files, which no setting has.
+const FILE_ENDINGS: &[&str] = &["json", "log", "rs", "sock"];
 
 /// Variables that are no settings.
 const NO_SETTING_VARIABLES: &[&str] = &[
@@ -112,8 +108,11 @@ impl<'a> Known<'a> {
                     .iter()
                     .any(|prefix| name.starts_with(prefix));
         }
-        let section = name.rsplit_once('.').map_or("", |(section, _)| section);
-        !self.sections.contains(section) || self.keys.contains(name) || NO_SETTINGS.contains(&name)
+        let (section, last) = name.rsplit_once('.').unwrap_or_default();
+        !self.sections.contains(section)
+            || FILE_ENDINGS.contains(&last)
+            || self.keys.contains(name)
+            || NO_SETTINGS.contains(&name)
     }
 }
 
