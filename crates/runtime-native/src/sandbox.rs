@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{
-    ActionEvent, ErrorClass, LimitHit, Observation, ObservationEvent, ObservationKind,
+    Action, ActionEvent, ErrorClass, LimitHit, Observation, ObservationEvent, ObservationKind,
     RuntimeStatus,
 };
 use zareba_runtime::{
