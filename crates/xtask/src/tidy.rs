@@ -8,6 +8,7 @@ mod code;
 mod crate_list;
 mod documents;
 mod environment;
+mod forbidden;
 mod headers;
 mod layers;
 mod links;

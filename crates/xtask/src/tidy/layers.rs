@@ -92,7 +92,7 @@ const LAYERS: &[Layer] = &[
     // `executor` for the archives that files travel in, here and below.
     Layer {
         name: "runtime-remote",
-        may_use: &["protocol", "wire", "executor", "runtime", "api", "client"],
+        may_use: &["protocol", "wire", "executor", "runtime", "client"],
     },
     Layer {
         name: "facades",
@@ -189,10 +189,36 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
                     .filter(|dependency| !is_allowed(layer, dependency))
                     .map(|dependency| complaint(layer, &dependency));
                 findings.extend(strangers.map(|message| Finding::in_file(&path, message)));
+                let unused = unused(layer, &manifest);
+                findings.extend(unused.map(|message| Finding::in_file(&path, message)));
             }
         }
     }
     findings
+}
+
+/// Edges that the table permits and the crate does not have: the table would hide the next one.
+fn unused<'a>(layer: &'a Layer, manifest: &Table) -> impl Iterator<Item = String> + 'a {
+    let product = manifests::dependencies(manifest).into_iter();
+    let product = product.filter(|dependency| dependency.kind == Kind::Product);
+    let used: Vec<String> = product.map(|dependency| dependency.package).collect();
+    let unused = layer.may_use.iter().filter(move |folder| {
+        !used
+            .iter()
+            .any(|package| manifests::folder_of(package) == Some(**folder))
+    });
+    unused.map(|folder| {
+        format!(
+            "`{}` does not use `{folder}`; take it out of `tidy/layers.rs`",
+            layer.name
+        )
+    })
+}
+
+/// What the crate in a folder may use; `None` for a folder that is not in the table.
+pub(super) fn may_use(name: &str) -> Option<&'static [&'static str]> {
+    let layer = LAYERS.iter().find(|layer| layer.name == name);
+    layer.map(|layer| layer.may_use)
 }
 
 fn is_allowed(layer: &Layer, dependency: &Dependency) -> bool {
@@ -223,7 +249,25 @@ mod tests {
     fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
         let path = manifests::path_of(name);
         let repository = Repository::of(&[(&path, manifest)]);
-        check(&repository).into_iter().map(|f| f.message).collect()
+        let messages = check(&repository).into_iter().map(|f| f.message);
+        // The manifests here have few edges.
+        messages
+            .filter(|message| !message.contains("does not use"))
+            .collect()
+    }
+
+    #[test]
+    fn an_edge_that_is_in_the_table_only_is_found() {
+        let path = manifests::path_of("client");
+        let manifest = "[dependencies]\nzareba-protocol.workspace = true\n\
+                        [dev-dependencies]\nzareba-api.workspace = true\n";
+        assert_eq!(
+            check(&Repository::of(&[(&path, manifest)])),
+            [Finding::in_file(
+                &path,
+                "`client` does not use `api`; take it out of `tidy/layers.rs`"
+            )]
+        );
     }
 
     #[test]

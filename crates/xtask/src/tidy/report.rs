@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use super::repository::Repository;
 use super::{
-    crate_list, documents, environment, headers, layers, links, machine_paths, manifests,
-    module_files, requirements, size, supply, unsafety,
+    crate_list, documents, environment, forbidden, headers, layers, links, machine_paths,
+    manifests, module_files, requirements, size, supply, unsafety,
 };
 
 /// Something in the repository that breaks a rule.
@@ -46,6 +46,7 @@ const CHECKS: &[Check] = &[
     documents::check_routes,
     documents::check_settings,
     environment::check,
+    forbidden::check,
     headers::check,
     layers::check,
     links::check,
