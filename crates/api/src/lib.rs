@@ -10,6 +10,7 @@
 //! `zareba-protocol` as they are.
 #![deny(missing_docs)]
 
+mod change;
 mod error;
 mod event;
 mod file;
@@ -28,6 +29,10 @@ mod variables;
 
 pub mod operations;
 
+pub use change::{
+    ChangeList, ChangedKind, ChangesFormat, ChangesQuery, UnreadPlace, WorkspaceChange,
+    WorkspaceChangeKind,
+};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use event::{
     ActionAccepted, AnswerQuery, BlobQuery, Event, EventKind, EventPage, EventsQuery, OutputQuery,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, map::Entry};
 use utoipa::openapi::{RefOr, Schema};
 use zareba_protocol::schema::{action_schema, observation_schema};
 
@@ -160,7 +160,13 @@ fn responses(operation: &Operation, schemas: &mut Schemas) -> Value {
         if let Some(body) = &answer.content {
             response["content"] = content(body, schemas);
         }
-        responses.insert(answer.status.to_string(), response);
+        match responses.entry(answer.status.to_string()) {
+            Entry::Vacant(place) => {
+                place.insert(response);
+            }
+            // One status with bodies of several types.
+            Entry::Occupied(mut place) => add_response(place.get_mut(), response),
+        }
     }
     for (status, codes) in error_codes(operation) {
         let lines: Vec<String> = codes
@@ -174,6 +180,21 @@ fn responses(operation: &Operation, schemas: &mut Schemas) -> Value {
         responses.entry(status.to_string()).or_insert(response);
     }
     Value::Object(responses)
+}
+
+fn add_response(response: &mut Value, more: Value) {
+    if let (Some(one), Some(other)) = (
+        response["description"].as_str(),
+        more["description"].as_str(),
+    ) {
+        response["description"] = format!("{one} {other}").into();
+    }
+    if let (Some(contents), Some(more)) = (
+        response["content"].as_object_mut(),
+        more["content"].as_object(),
+    ) {
+        contents.extend(more.clone());
+    }
 }
 
 fn error_codes(operation: &Operation) -> BTreeMap<u16, Vec<ErrorCode>> {

@@ -107,6 +107,10 @@ pub struct RuntimeDescription {
     pub checkpoint: bool,
     /// A sandbox can be found again after the server has ended.
     pub attach: bool,
+    /// What a sandbox has changed in its workspace can be told, where the workspace is kept apart
+    /// from the directory that it shows.
+    #[serde(default)]
+    pub changes: bool,
 }
 
 /// What stands between the workload and the machine.

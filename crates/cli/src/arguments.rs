@@ -37,8 +37,8 @@ pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
 pub(crate) use image::{BuildArguments, BuilderName, ImageArguments, ImageCommand, PruneArguments};
 pub(crate) use mcp::McpArguments;
 pub(crate) use members::{
-    CpArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments, PortArguments,
-    PsArguments, ResumeArguments, RmArguments, StopArguments,
+    CpArguments, DiffArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments,
+    PortArguments, PsArguments, ResumeArguments, RmArguments, StopArguments,
 };
 pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
 pub(crate) use replay::ReplayArguments;
@@ -117,6 +117,7 @@ pub(crate) enum Command {
     Exec(ExecArguments),
     Keep(KeepArguments),
     Inspect(InspectArguments),
+    Diff(DiffArguments),
     Cp(CpArguments),
     Port(PortArguments),
     Logs(LogsArguments),

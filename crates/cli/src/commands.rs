@@ -6,6 +6,7 @@ mod config;
 mod cp;
 mod create;
 mod dial;
+mod diff;
 mod doctor;
 mod each;
 mod egress;
@@ -137,6 +138,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Exec(arguments) => exec::perform(&context, &arguments),
         Command::Keep(arguments) => keep::perform(&context, &arguments),
         Command::Inspect(arguments) => inspect::perform(&context, &arguments),
+        Command::Diff(arguments) => diff::perform(&context, &arguments),
         Command::Cp(arguments) => cp::perform(&context, &arguments),
         Command::Port(arguments) => port::perform(&context, &arguments),
         Command::Logs(arguments) => logs::perform(&context, &arguments),

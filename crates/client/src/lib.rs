@@ -48,13 +48,14 @@ pub use terminals::{TerminalEvent, TerminalView};
 pub use transport::{Address, ApiKey, InvalidAddress};
 pub use tries::BackOff;
 pub use zareba_api::{
-    ActionAccepted, AddTools, ArchiveFormat, Bytes, ChangeKind, CommandParameter, CommandTool,
-    Cpus, CreateDirectory, CreateKey, CreateSession, CreateSessionKey, CreateTerminal, CreatedKey,
-    ErrorCode, Event, EventKind, EventPage, FileChange, FileDigest, FileEntry, FileKind, FilePage,
-    FileStatus, Key, KeyPage, KeyQuota, KeyScope, Limits, ListFilesQuery, Network, PageQuery,
-    ProgramTerminal, ReadFileQuery, Readiness, RemoveFileQuery, RenameFile, Resources,
-    RuntimeDescription, RuntimePage, Seconds, SecretText, ServerStatus, Session, SessionLimits,
-    SessionPage, SessionState, SetVariables, Setup, StartProgram, StatusQuery, Terminal,
-    TerminalExit, TerminalNotice, TerminalPage, Ticket, Tool, ToolFormat, ToolLoadFailure,
-    ToolOrigin, ToolPage, ToolsAdded, WatchQuery, WindowSize, WorkspaceMode, WriteFileQuery,
+    ActionAccepted, AddTools, ArchiveFormat, Bytes, ChangeKind, ChangeList, ChangedKind,
+    CommandParameter, CommandTool, Cpus, CreateDirectory, CreateKey, CreateSession,
+    CreateSessionKey, CreateTerminal, CreatedKey, ErrorCode, Event, EventKind, EventPage,
+    FileChange, FileDigest, FileEntry, FileKind, FilePage, FileStatus, Key, KeyPage, KeyQuota,
+    KeyScope, Limits, ListFilesQuery, Network, PageQuery, ProgramTerminal, ReadFileQuery,
+    Readiness, RemoveFileQuery, RenameFile, Resources, RuntimeDescription, RuntimePage, Seconds,
+    SecretText, ServerStatus, Session, SessionLimits, SessionPage, SessionState, SetVariables,
+    Setup, StartProgram, StatusQuery, Terminal, TerminalExit, TerminalNotice, TerminalPage, Ticket,
+    Tool, ToolFormat, ToolLoadFailure, ToolOrigin, ToolPage, ToolsAdded, UnreadPlace, WatchQuery,
+    WindowSize, WorkspaceChange, WorkspaceChangeKind, WorkspaceMode, WriteFileQuery,
 };

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use zareba_api::{
-    CreateSession, ErrorCode, PageQuery, Session, SessionPage, SetVariables, operations::sessions,
+    ChangeList, CreateSession, ErrorCode, PageQuery, Session, SessionPage, SetVariables,
+    operations::sessions,
 };
 use zareba_protocol::SessionId;
 
@@ -13,6 +14,8 @@ use crate::{
     ask::{Ask, Repeat},
 };
 
+/// The longest list or patch of changes that is taken.
+const CHANGES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long a session may take to be ready, to be frozen or to end.
 const LONG: Duration = Duration::from_secs(300);
 
@@ -147,6 +150,48 @@ impl Client {
     /// When the runtime cannot say, and whatever kept the answer from coming.
     pub async fn inspect_session(&self, session: &SessionId) -> Result<Value, ClientError> {
         self.ask_for(self.about(&sessions::INSPECT, session)?).await
+    }
+
+    /// What a session has changed in its workspace, or below a path of it.
+    ///
+    /// # Errors
+    /// When the runtime cannot say, and whatever kept the answer from coming.
+    pub async fn changes(
+        &self,
+        session: &SessionId,
+        path: Option<&str>,
+    ) -> Result<ChangeList, ClientError> {
+        let ask = self.changes_of(session, path, "list")?;
+        self.ask_for(ask.at_most(CHANGES_BYTES_MAX)).await
+    }
+
+    /// The same as a patch.
+    ///
+    /// # Errors
+    /// When the runtime cannot say, and whatever kept the answer from coming.
+    pub async fn patch(
+        &self,
+        session: &SessionId,
+        path: Option<&str>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let ask = self.changes_of(session, path, "patch")?;
+        let answer = self.ask(ask.at_most(CHANGES_BYTES_MAX)).await?;
+        Ok(answer.document.into())
+    }
+
+    fn changes_of<'a>(
+        &self,
+        session: &SessionId,
+        path: Option<&str>,
+        format: &str,
+    ) -> Result<Ask<'a>, ClientError> {
+        let ask = self
+            .about(&sessions::CHANGES, session)?
+            .query("format", format);
+        Ok(match path {
+            Some(path) => ask.query("path", path),
+            None => ask,
+        })
     }
 
     /// Whether an error means that there is no such session.

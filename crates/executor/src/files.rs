@@ -33,7 +33,8 @@ pub(crate) use entries::{
 };
 pub(crate) use failure::Failure;
 pub(crate) use list::{EntryKind, listing};
-pub(crate) use name::{meant_path, printable, printable_path};
+pub(crate) use name::printable;
+pub use name::{meant_path, printable_path};
 pub(crate) use path::{FilePath, tidy};
 pub(crate) use reach::{Made, Reach};
 pub(crate) use read::{BINARY_FILE, Files};

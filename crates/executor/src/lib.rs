@@ -27,7 +27,7 @@ mod variables;
 
 pub use environment::{DEFAULT_LOCALE, sets_locale, shell_environment};
 pub use executor::{Executor, ExecutorOptions, FileScope, StartExecutorError};
-pub use files::OpenWorkspaceError;
+pub use files::{OpenWorkspaceError, meant_path, printable_path};
 pub use lint::Linting;
 pub use owner::Owner;
 pub use shell::StartShellError;

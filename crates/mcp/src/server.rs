@@ -7,6 +7,7 @@
 mod answer;
 mod arguments;
 mod catalog;
+mod changes;
 mod command;
 mod files;
 mod handler;

@@ -286,6 +286,7 @@ impl Runtime for DockerRuntime {
             pause: Support::Yes,
             checkpoint: Support::No,
             attach: Support::Yes,
+            changes: Support::No,
         }
     }
 

@@ -160,6 +160,7 @@ impl Runtime for CliRuntime {
             pause: Support::No,
             checkpoint: Support::No,
             attach: Support::No,
+            changes: Support::No,
         }
     }
 

@@ -17,6 +17,7 @@ mod cli;
 mod local;
 mod native;
 
+mod changes;
 mod copy;
 mod link;
 mod notice;

@@ -193,6 +193,7 @@ impl Runtime for LocalRuntime {
             pause: Support::No,
             checkpoint: Support::No,
             attach: Support::Yes,
+            changes: Support::No,
         }
     }
 

@@ -177,6 +177,7 @@ impl Runtime for NativeRuntime {
         Capabilities {
             isolation: Isolation::Namespaces,
             pause: Support::Yes,
+            changes: Support::Yes,
             ..self.0.capabilities()
         }
     }

@@ -16,8 +16,8 @@ use zareba_protocol::{
     RuntimeStatus,
 };
 use zareba_runtime::{
-    Activity, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses,
-    Turns, life::Life,
+    Activity, ChangesRequest, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles,
+    SandboxId, Statuses, Turns, WorkspaceChanges, WorkspacePatch, life::Life,
 };
 use zareba_wire::{
     BoxFuture,
@@ -28,6 +28,7 @@ use zareba_wire::{
 };
 
 use crate::{
+    changes::{self, Layers},
     copy,
     link::{Link, LinkError},
     native::{Enclosure, PauseError, Room, VisitError},
@@ -138,6 +139,9 @@ impl NativeSandbox {
         match done {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(PauseError::Ended)) => Err(self.closed()),
+            Ok(Err(error @ PauseError::NotKeptApart)) => Err(RuntimeError::Invalid {
+                message: error.to_string(),
+            }),
             Ok(Err(error)) => Err(RuntimeError::Internal {
                 deed,
                 source: Box::new(error),
@@ -147,6 +151,22 @@ impl NativeSandbox {
                 source: Box::new(error),
             }),
         }
+    }
+
+    /// Compares the workspace below a path with the directory that it shows.
+    fn compare<'a, T: Send + 'static>(
+        &'a self,
+        request: &ChangesRequest,
+        tell: impl FnOnce(&Layers, &Path) -> T + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, RuntimeError>> {
+        let Some(below) = changes::below(&self.parts.workspace, request.path.as_deref()) else {
+            let message = "the path of changes must lie in the workspace".to_owned();
+            return Box::pin(std::future::ready(Err(RuntimeError::Invalid { message })));
+        };
+        let deed = "tell what has changed in a workspace";
+        Box::pin(self.outside(deed, move |enclosure| {
+            Ok(tell(&enclosure.layers()?, &below))
+        }))
     }
 
     /// Asks the executor for something, in a task that ends when the sandbox is closed.
@@ -311,6 +331,20 @@ impl Sandbox for NativeSandbox {
 
     fn files(&self) -> Result<&dyn SandboxFiles, RuntimeError> {
         Ok(self)
+    }
+
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, RuntimeError>> {
+        self.compare(&request, Layers::changes)
+    }
+
+    fn patch(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspacePatch, RuntimeError>> {
+        self.compare(&request, Layers::patch)
     }
 
     fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -5,6 +5,7 @@ use std::{io, time::Duration};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent};
+use zareba_runtime::{ChangesRequest, WorkspaceChanges, WorkspacePatch};
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download, TransferError, Upload,
     files::{
@@ -67,6 +68,21 @@ pub(crate) trait Link: Send + Sync {
 
     /// What stands around it and what it uses.
     fn inspect(&self) -> BoxFuture<'_, Result<Value, LinkError>> {
+        unsupported()
+    }
+
+    /// What it has changed in its workspace.
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, LinkError>> {
+        let _ = request;
+        unsupported()
+    }
+
+    /// The same as a patch.
+    fn patch(&self, request: ChangesRequest) -> BoxFuture<'_, Result<WorkspacePatch, LinkError>> {
+        let _ = request;
         unsupported()
     }
 

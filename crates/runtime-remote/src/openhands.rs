@@ -229,6 +229,7 @@ impl Runtime for OpenHandsRuntime {
             pause: Support::Yes,
             checkpoint: Support::No,
             attach: Support::Yes,
+            changes: Support::No,
         }
     }
 

@@ -13,7 +13,8 @@ use zareba_protocol::{
     RuntimeStatus,
 };
 use zareba_runtime::{
-    Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
+    ChangesRequest, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId,
+    Statuses, Turns, WorkspaceChanges, WorkspacePatch,
 };
 use zareba_wire::{
     BoxFuture,
@@ -378,6 +379,28 @@ impl Sandbox for RemoteSandbox {
                 deed: "offer files as bytes",
             }),
         }
+    }
+
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, RuntimeError>> {
+        let changes = self.place.parts.link.changes(request);
+        Box::pin(
+            self.place
+                .inside("tell what has changed in a workspace", changes),
+        )
+    }
+
+    fn patch(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspacePatch, RuntimeError>> {
+        let patch = self.place.parts.link.patch(request);
+        Box::pin(
+            self.place
+                .inside("tell what has changed in a workspace", patch),
+        )
     }
 
     fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -1,5 +1,6 @@
 //! Sandboxes of another server of ours: each is a session there.
 
+mod changes;
 mod files;
 mod link;
 mod port;
@@ -249,6 +250,7 @@ impl Runtime for ZarebaRuntime {
             pause: Support::Yes,
             checkpoint: Support::No,
             attach: Support::Yes,
+            changes: Support::Yes,
         }
     }
 

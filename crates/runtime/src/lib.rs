@@ -6,6 +6,7 @@
 //! The conformance suite in `zareba-testkit` holds every backend to this page.
 #![deny(missing_docs)]
 
+mod changes;
 pub mod directory;
 mod error;
 mod files;
@@ -19,6 +20,10 @@ mod status;
 mod turns;
 mod variables;
 
+pub use changes::{
+    CHANGES_MAX, ChangeKind, ChangedContent, ChangesRequest, LEFT_OUT, PATCH_BYTES_MAX,
+    UnreadPlace, WorkspaceChange, WorkspaceChanges, WorkspacePatch,
+};
 pub use error::RuntimeError;
 pub use files::SandboxFiles;
 pub use place::SandboxPlace;

@@ -13,8 +13,8 @@ use zareba_wire::{
 };
 
 use crate::{
-    Capabilities, Grant, PoolCounts, RequestField, RuntimeError, SandboxFiles, SandboxId,
-    SandboxRequest, SandboxSpec, SandboxSummary,
+    Capabilities, ChangesRequest, Grant, PoolCounts, RequestField, RuntimeError, SandboxFiles,
+    SandboxId, SandboxRequest, SandboxSpec, SandboxSummary, WorkspaceChanges, WorkspacePatch,
 };
 
 /// A frozen state of a sandbox's files.
@@ -183,6 +183,26 @@ pub trait Sandbox: Send + Sync {
         })
     }
 
+    /// What it has changed in its workspace, where that is kept apart from the directory that the
+    /// workspace shows. The sandbox is looked at from outside and may go on changing files
+    /// meanwhile; a paused one can be asked as well.
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, RuntimeError>> {
+        let _ = request;
+        unsupported(self.runtime(), CHANGES_DEED)
+    }
+
+    /// The same as a patch that `git apply` takes.
+    fn patch(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspacePatch, RuntimeError>> {
+        let _ = request;
+        unsupported(self.runtime(), CHANGES_DEED)
+    }
+
     /// Sets and removes variables of all shells, of programs and of terminals. A shell that is
     /// there gets them with its next command; a program that runs keeps what it has.
     fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>>;
@@ -244,6 +264,8 @@ pub trait Sandbox: Send + Sync {
     /// Ends it with everything that runs inside. Closing twice is no error.
     fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 }
+
+const CHANGES_DEED: &str = "tell what has changed in a workspace";
 
 fn unsupported<'a, T: Send + 'a>(
     runtime: &'static str,

@@ -147,4 +147,6 @@ pub struct Capabilities {
     pub checkpoint: Support,
     /// A sandbox can be found again by name.
     pub attach: Support,
+    /// What a sandbox has changed in its workspace can be told, where the workspace is kept apart.
+    pub changes: Support,
 }

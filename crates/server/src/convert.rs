@@ -243,6 +243,7 @@ pub(crate) fn runtime(name: &str, runtime: &dyn Runtime, default: &str) -> api::
         pause: can.pause == Support::Yes,
         checkpoint: can.checkpoint == Support::Yes,
         attach: can.attach == Support::Yes,
+        changes: can.changes == Support::Yes,
     }
 }
 

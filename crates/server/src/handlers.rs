@@ -1,6 +1,7 @@
 //! Handlers: each translates a request, delegates, and translates what came back.
 
 mod actions;
+mod changes;
 mod keys;
 mod service;
 mod sessions;
@@ -42,6 +43,7 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::sessions::KEEP_ALIVE, sessions::keep_alive)
         .add(&table::sessions::INSPECT, sessions::inspect)
         .add(&table::sessions::SET_VARIABLES, sessions::set_variables)
+        .add(&table::sessions::CHANGES, changes::list)
         .add(&table::actions::RUN, actions::run)
         .add(&table::actions::ANSWER, actions::answer)
         .add(&table::actions::OUTPUT, outputs::stream)

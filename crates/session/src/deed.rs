@@ -61,6 +61,13 @@ pub enum Deed {
         /// Which directory.
         path: String,
     },
+    /// What has changed in the workspace leaves, as a list or as a patch.
+    Changes {
+        /// A path in the workspace, or the workspace.
+        path: String,
+        /// The content leaves as well.
+        is_patch: bool,
+    },
     /// A file or directory leaves as an archive.
     Download {
         /// What is packed.
@@ -227,6 +234,7 @@ impl Deed {
             Self::Stat { .. } => "stat",
             Self::List { .. } => "list",
             Self::Watch { .. } => "watch",
+            Self::Changes { .. } => "changes",
             Self::Download { .. } => "download",
             Self::CopyFrom { .. } => "copy_from",
             Self::Write { .. } => "write",
@@ -252,6 +260,7 @@ impl Deed {
             | Self::Stat { .. }
             | Self::List { .. }
             | Self::Watch { .. }
+            | Self::Changes { .. }
             | Self::Download { .. }
             | Self::CopyFrom { .. }
             | Self::Port { .. }
@@ -302,6 +311,7 @@ impl Deed {
             | Self::CopyTo { path }
             | Self::Write { path }
             | Self::MakeDirectory { path } => json!({ "path": path }),
+            Self::Changes { path, is_patch } => json!({ "path": path, "patch": is_patch }),
             Self::Upload { path, file_name } => json!({ "path": path, "file_name": file_name }),
             Self::Rename { from, to } => json!({ "path": from, "to": to }),
             Self::Remove { path, is_recursive } => {

@@ -1,8 +1,8 @@
 //! Making, finding and ending sessions.
 
 use crate::{
-    Access, Answer, Content, CreateSession, Deadline, ErrorCode, Method, Operation, Parameter,
-    ParameterType, Payload, Session, SessionPage, SetVariables, operation::of,
+    Access, Answer, ChangeList, Content, CreateSession, Deadline, ErrorCode, Method, Operation,
+    Parameter, ParameterType, Payload, Session, SessionPage, SetVariables, operation::of,
 };
 
 const GROUP: &str = "sessions";
@@ -20,6 +20,7 @@ pub const ALL: &[&Operation] = &[
     &KEEP_ALIVE,
     &INSPECT,
     &SET_VARIABLES,
+    &CHANGES,
 ];
 
 /// Makes a session.
@@ -199,6 +200,47 @@ pub const SET_VARIABLES: Operation = Operation {
         ErrorCode::NotFound,
         ErrorCode::GuardDenied,
         ErrorCode::Conflict,
+        ErrorCode::Unsupported,
+        ErrorCode::BackendUnavailable,
+    ],
+    ..GET
+};
+
+/// Tells what changed in a workspace.
+pub const CHANGES: Operation = Operation {
+    id: "list_changes",
+    path: "/v1/sessions/{session}/changes",
+    access: Access::Read,
+    deadline: Deadline::Long,
+    summary: "What a session has changed in its workspace",
+    description: "For workspaces that are copied on write or began empty. A patch is in the format \
+                  of `git diff`; what it leaves out, such as binary files, is named in lines before \
+                  the first file that begin with `# left out: `. Commands may change files while \
+                  they are read.",
+    parameters: &[
+        Parameter::query(
+            "path",
+            ParameterType::Text,
+            "A file or a directory of the workspace; all of it when left out.",
+        ),
+        Parameter::query(
+            "format",
+            ParameterType::OneOf(&["list", "patch"]),
+            "`list` or `patch`; list when left out.",
+        ),
+    ],
+    answers: &[
+        Answer::with(200, "The list.", Content::json(of::<ChangeList>)),
+        Answer::with(
+            200,
+            "The patch.",
+            Content::other("application/octet-stream", Payload::Bytes),
+        ),
+    ],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::Conflict,
+        ErrorCode::GuardDenied,
         ErrorCode::Unsupported,
         ErrorCode::BackendUnavailable,
     ],

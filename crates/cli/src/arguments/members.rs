@@ -88,6 +88,31 @@ pub(crate) struct ResumeArguments {
     pub(crate) ids: Vec<String>,
 }
 
+/// Show what a sandbox has changed in its workspace
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Each line has a letter and a path in the workspace: A added, M modified, D deleted, R renamed. It
+needs a workspace that is copied on write, or that began empty. Times are no changes, nor are
+permissions other than the one to execute; directories count only when empty.
+
+`--patch` prints a patch for `git apply`, and for `patch -p1` where no links are in it. What a patch
+cannot hold, such as a binary file, is named on standard error; `zareba cp --changed` copies it.
+
+Examples:
+  zareba diff build
+  zareba diff --patch build src | git apply")]
+pub(crate) struct DiffArguments {
+    /// Print a patch
+    #[arg(short, long)]
+    pub(crate) patch: bool,
+    /// The sandbox
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// A file or a directory of the workspace [default: all of it]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<String>,
+}
+
 /// Copy files into a sandbox or out of it
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -95,10 +120,21 @@ One side is `ID:PATH`, the other a path of this machine; one with a colon begins
 directory goes into DST and keeps its name. So does a file when DST is a directory or ends with a
 slash; otherwise DST is the file's new name.
 
+With `--changed`, SRC is a sandbox, and what it has changed in its workspace (`zareba diff`) goes
+into the directory DST under the same paths. Deleted files are named and stay; `--delete` removes
+them.
+
 Examples:
   zareba cp ./src build:/workspace
+  zareba cp --changed build .
   zareba cp build:target/release/tool ./tool")]
 pub(crate) struct CpArguments {
+    /// Copy what the sandbox SRC has changed in its workspace into the directory DST
+    #[arg(long)]
+    pub(crate) changed: bool,
+    /// Remove in DST what the sandbox has deleted
+    #[arg(long, requires = "changed")]
+    pub(crate) delete: bool,
     /// What is copied
     #[arg(value_name = "SRC")]
     pub(crate) source: String,

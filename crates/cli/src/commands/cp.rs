@@ -1,5 +1,7 @@
 //! `zareba cp`: files into a sandbox and out of it.
 
+mod changed;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -26,6 +28,9 @@ enum Side<'a> {
 
 /// Copies in the direction that the two sides say.
 pub(crate) fn perform(context: &Context, arguments: &CpArguments) -> Result<Exit, Failure> {
+    if arguments.changed {
+        return changed::perform(context, arguments);
+    }
     let (source, destination) = (side(&arguments.source), side(&arguments.destination));
     let (id, way) = match (source, destination) {
         (Side::Here(from), Side::Inside { id, path }) => (id, Way::In(from, path)),

@@ -77,8 +77,8 @@ fn remarks(settings: &Settings) -> String {
         (Some(_), WorkspaceMode::ReadOnly) => "The workspace cannot be changed.",
         (Some(_), WorkspaceMode::CopyOnWrite) => {
             "The workspace is copied on write: the user's files stay as they are, and all changes \
-             are gone when this client ends. Show the user what is to be kept, as a patch of \
-             `git diff` for instance."
+             are gone when this client ends. When the work is done, show the user the patch of \
+             `workspace_diff`, which `git apply` takes."
         }
         (None, _) => "The workspace is empty, and everything in it is gone when this client ends.",
     };

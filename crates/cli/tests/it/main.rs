@@ -8,6 +8,7 @@ mod announced;
 mod support;
 
 mod action;
+mod changes;
 mod docker;
 mod executor_end;
 mod executor_start;

@@ -80,6 +80,13 @@ impl Client {
         )
     }
 
+    /// The text that a model reads of what a tool answers.
+    pub(crate) fn told(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], json!(false), "{result}");
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
     /// The text that a model reads of a command.
     pub(crate) fn run(&mut self, command: &str) -> String {
         let result = self.call("run_command", json!({ "command": command }));
@@ -98,7 +105,7 @@ impl Client {
     }
 
     /// Goes as clients go, and returns what the program ends with.
-    fn leave(mut self) -> Option<i32> {
+    pub(crate) fn leave(mut self) -> Option<i32> {
         self.input = None;
         let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
         assert!(ends_within(&process, PATIENCE), "the program does not end");

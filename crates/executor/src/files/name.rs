@@ -24,7 +24,7 @@ pub(crate) fn printable(name: &OsStr) -> Cow<'_, str> {
 }
 
 /// A path as text, name by name.
-pub(crate) fn printable_path(path: &Path) -> String {
+pub fn printable_path(path: &Path) -> String {
     if let Some(text) = path.to_str()
         && !text.contains("\\x")
     {
@@ -41,7 +41,7 @@ pub(crate) fn printable_path(path: &Path) -> String {
 }
 
 /// The path that a text means, name by name.
-pub(crate) fn meant_path(text: &str) -> PathBuf {
+pub fn meant_path(text: &str) -> PathBuf {
     if !text.contains("\\x") {
         return PathBuf::from(text);
     }

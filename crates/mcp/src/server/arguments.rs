@@ -142,3 +142,10 @@ pub(super) struct SearchFiles {
     /// How many matches to return at the most.
     pub(super) limit: Option<u32>,
 }
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkspaceDiff {
+    /// A file or a directory of the workspace; all of it unless given.
+    pub(super) path: Option<String>,
+}

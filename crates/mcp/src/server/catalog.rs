@@ -21,10 +21,11 @@ pub(super) enum BuiltIn {
     EditFile,
     FindFiles,
     SearchFiles,
+    WorkspaceDiff,
 }
 
 impl BuiltIn {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::RunCommand,
         Self::ReadOutput,
         Self::SendInput,
@@ -35,6 +36,7 @@ impl BuiltIn {
         Self::EditFile,
         Self::FindFiles,
         Self::SearchFiles,
+        Self::WorkspaceDiff,
     ];
 
     pub(super) fn of_name(name: &str) -> Option<Self> {
@@ -53,6 +55,7 @@ impl BuiltIn {
             Self::EditFile => "edit_file",
             Self::FindFiles => "find_files",
             Self::SearchFiles => "search_files",
+            Self::WorkspaceDiff => "workspace_diff",
         }
     }
 
@@ -69,6 +72,7 @@ impl BuiltIn {
             Self::EditFile => "Edit a file",
             Self::FindFiles => "Find files",
             Self::SearchFiles => "Search in files",
+            Self::WorkspaceDiff => "Show changes of the workspace",
         }
     }
 
@@ -104,6 +108,10 @@ impl BuiltIn {
             Self::SearchFiles => {
                 "Find lines by a regular expression. Ignored and hidden files are left out."
             }
+            Self::WorkspaceDiff => {
+                "Show what has changed in the workspace since the sandbox was made, as a patch that \
+                 `git apply` takes. It needs no Git repository. Binary files are named only."
+            }
         }
     }
 
@@ -115,7 +123,8 @@ impl BuiltIn {
             | Self::ReadFile
             | Self::ListFiles
             | Self::FindFiles
-            | Self::SearchFiles => hints.read_only(true).open_world(false),
+            | Self::SearchFiles
+            | Self::WorkspaceDiff => hints.read_only(true).open_world(false),
             Self::WriteFile | Self::EditFile => {
                 hints.read_only(false).destructive(true).open_world(false)
             }
@@ -137,6 +146,7 @@ impl BuiltIn {
             Self::EditFile => schema::<arguments::EditFile>(),
             Self::FindFiles => schema::<arguments::FindFiles>(),
             Self::SearchFiles => schema::<arguments::SearchFiles>(),
+            Self::WorkspaceDiff => schema::<arguments::WorkspaceDiff>(),
         };
         Tool::new(self.name(), self.description(), schema)
             .with_title(self.title())

@@ -9,6 +9,7 @@ use super::{
     PlaceError, Workplace,
     answer::Answer,
     catalog::BuiltIn,
+    changes,
     command::{Backgrounds, Commander},
     files,
 };
@@ -38,6 +39,7 @@ pub(super) async fn perform(
             BuiltIn::EditFile => files::edit(place, read(tool, arguments)?).await,
             BuiltIn::FindFiles => files::find(place, read(tool, arguments)?).await,
             BuiltIn::SearchFiles => files::search(place, read(tool, arguments)?).await,
+            BuiltIn::WorkspaceDiff => changes::diff(place, read(tool, arguments)?).await,
         }
     };
     answer.await.unwrap_or_else(Answer::from)

@@ -17,6 +17,9 @@ pub trait Workplace: Send + Sync + 'static {
     /// Performs one action.
     fn run(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, PlaceError>>;
 
+    /// What has changed in the workspace, or below a path of it, as a patch.
+    fn patch(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<u8>, PlaceError>>;
+
     /// Names in a directory: directories first, with a slash behind, then files.
     fn list(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, PlaceError>>;
 }

@@ -15,7 +15,9 @@ use zareba_mcp::{
     server::{PlaceError, ServerOptions, ToolServer, Workplace, serve_stdio},
 };
 use zareba_protocol::{ActionEvent, ObservationEvent};
-use zareba_runtime::{Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec};
+use zareba_runtime::{
+    ChangesRequest, Runtime as _, Sandbox, SandboxPlace, SandboxRequest, SandboxSpec,
+};
 use zareba_runtime_native::{CliRuntime, NativeOptions};
 use zareba_tools::Place;
 use zareba_wire::BoxFuture;
@@ -40,6 +42,10 @@ impl Workplace for Driven {
 
     fn run(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, PlaceError>> {
         Box::pin(async move { Ok(self.0.run_action(action).await?) })
+    }
+
+    fn patch(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<u8>, PlaceError>> {
+        Box::pin(async move { Ok(self.0.patch(ChangesRequest { path }).await?.bytes) })
     }
 
     fn list(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, PlaceError>> {

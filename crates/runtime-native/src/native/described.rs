@@ -14,6 +14,7 @@ use zareba_runtime::notes;
 use zareba_terminal::ProcessId;
 
 use super::disk::DiskLimit;
+use crate::changes::ChangesPlace;
 
 const NAME: &str = "sandbox.json";
 const VERSION: u64 = 1;
@@ -31,6 +32,8 @@ pub(crate) struct Description {
     pub(crate) disk_base: DiskLimit,
     /// What it may have of memory; older versions did not say.
     pub(crate) memory_bytes: Option<u64>,
+    /// Where changes of its workspace go; older versions did not say.
+    pub(crate) changes: Option<ChangesPlace>,
     /// What stands around it, read back from the kernel: a document that few of those who read this
     /// ask for.
     pub(crate) enforcement: Box<RawValue>,
@@ -47,6 +50,8 @@ struct Document {
     disk_base: Disk,
     #[serde(default)]
     memory_bytes: Option<u64>,
+    #[serde(default)]
+    changes: Option<ChangesPlace>,
     enforcement: Box<RawValue>,
 }
 
@@ -86,6 +91,7 @@ impl Description {
             disk: self.disk.into(),
             disk_base: self.disk_base.into(),
             memory_bytes: self.memory_bytes,
+            changes: self.changes,
             enforcement: self.enforcement,
         };
         notes::write(directory, NAME, &document)
@@ -103,6 +109,7 @@ impl Description {
             disk: document.disk.into(),
             disk_base: document.disk_base.into(),
             memory_bytes: document.memory_bytes,
+            changes: document.changes,
             enforcement: document.enforcement,
         })
     }
@@ -135,6 +142,9 @@ mod tests {
                 inodes: 3,
             },
             memory_bytes: Some(1 << 30),
+            changes: Some(ChangesPlace::Layer {
+                lower: "/srv/w".into(),
+            }),
             enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),
         };
         description.clone().write(directory.path()).unwrap();

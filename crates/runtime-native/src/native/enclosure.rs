@@ -31,6 +31,7 @@ use super::{
     groups, memory, proxy,
     room::Room,
 };
+use crate::changes::Layers;
 
 /// How long processes may take to stand still, or to go on.
 const STANDSTILL: Duration = Duration::from_secs(5);
@@ -70,9 +71,18 @@ struct Seen {
     memory: u64,
 }
 
-/// Why a sandbox could not be paused or resumed.
+/// Why a sandbox could not be paused, resumed or looked at.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PauseError {
+    /// Its changes are in the directory itself, or an older version has started it.
+    #[error(
+        "the workspace of this sandbox is not kept apart from its directory, so its changes cannot \
+         be told; they are in the directory itself"
+    )]
+    NotKeptApart,
+    /// A directory of the workspace cannot be opened.
+    #[error("cannot open the workspace")]
+    Workspace(#[source] io::Error),
     /// There is no description of it.
     #[error("the sandbox has ended")]
     Ended,
@@ -215,6 +225,15 @@ impl Enclosure {
             "listening": listening,
             "egress": serde_json::from_slice::<Value>(&egress).ok(),
         }))
+    }
+
+    /// The changes of its workspace. Reading them blocks.
+    pub(crate) fn layers(&self) -> Result<Layers, PauseError> {
+        let opened = self.opened().ok_or(PauseError::Ended)?;
+        let place = opened.description.changes.as_ref();
+        let place = place.ok_or(PauseError::NotKeptApart)?;
+        let layers = Layers::open(place, &self.directory).map_err(PauseError::Workspace)?;
+        layers.ok_or(PauseError::NotKeptApart)
     }
 
     /// Connects to a program inside. Blocks for some seconds at most.

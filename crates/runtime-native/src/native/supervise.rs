@@ -49,6 +49,7 @@ use super::{
     view::{self, Resolver, SystemMode, View, WorkspaceMode},
     watch::Watch,
 };
+use crate::changes::ChangesPlace;
 
 /// Who the agent is inside, among the programs of this machine and among those of an image,
 /// where everything belongs to root; without a single capability that is a name like any other.
@@ -384,6 +385,7 @@ fn attend(
             disk: supervision.limits.disk,
             disk_base,
             memory_bytes: Some(supervision.limits.memory_bytes),
+            changes: changes_place(supervision),
             enforcement: to_raw_value(&checked.report)?,
         };
         description.write(&supervision.directory)
@@ -404,6 +406,17 @@ fn attend(
     // Nobody may wait any more; then the lifeline tells.
     let _ = rustix::io::write(rustix::stdio::stdout(), KEPT_LINE);
     Ok(attended)
+}
+
+/// Where changes of the workspace go; unknown for a path that the description cannot hold.
+fn changes_place(supervision: &Supervision) -> Option<ChangesPlace> {
+    Some(match (&supervision.workspace, supervision.mode) {
+        (None, _) => ChangesPlace::Own,
+        (Some(lower), WorkspaceMode::CopyOnWrite) => ChangesPlace::Layer {
+            lower: lower.to_str()?.into(),
+        },
+        (Some(_), WorkspaceMode::ReadOnly | WorkspaceMode::ReadWrite) => ChangesPlace::Direct,
+    })
 }
 
 /// What files in memory may take, those of `/tmp`, `/dev/shm`, the home and other places together: half of

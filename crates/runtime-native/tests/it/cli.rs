@@ -22,6 +22,7 @@ async fn it_promises_no_more_than_it_can() {
         pause: Support::No,
         checkpoint: Support::No,
         attach: Support::No,
+        changes: Support::No,
     };
     assert_eq!(fixture::cli().runtime.capabilities(), expected);
 }

@@ -24,6 +24,7 @@ async fn it_promises_no_more_than_it_can() {
         pause: Support::No,
         checkpoint: Support::No,
         attach: Support::Yes,
+        changes: Support::No,
     };
     assert_eq!(fixture::local().runtime.capabilities(), expected);
 }

@@ -99,6 +99,7 @@ async fn it_promises_walls() {
         pause: Support::Yes,
         checkpoint: Support::No,
         attach: Support::Yes,
+        changes: Support::Yes,
     };
     assert_eq!(fixture::native().runtime.capabilities(), expected);
 }

@@ -9,6 +9,7 @@ use zareba_client::{
     SecretText, SessionState, SetVariables,
 };
 use zareba_protocol::{ActionEvent, ErrorClass, ObservationEvent, SessionId};
+use zareba_runtime::{ChangesRequest, WorkspaceChanges, WorkspacePatch};
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download, Upload, UploadTreatment,
     program::{ProgramConnection, ProgramRequest},
@@ -233,6 +234,24 @@ impl Link for ZarebaLink {
 
     fn inspect(&self) -> BoxFuture<'_, Result<Value, LinkError>> {
         Box::pin(async { Ok(self.client.inspect_session(&self.session).await?) })
+    }
+
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, LinkError>> {
+        Box::pin(async move {
+            let list = self.client.changes(&self.session, request.path.as_deref());
+            Ok(super::changes::changes(list.await?))
+        })
+    }
+
+    fn patch(&self, request: ChangesRequest) -> BoxFuture<'_, Result<WorkspacePatch, LinkError>> {
+        Box::pin(async move {
+            let patch = self.client.patch(&self.session, request.path.as_deref());
+            let bytes = patch.await?;
+            Ok(WorkspacePatch { bytes })
+        })
     }
 
     fn files(&self) -> Option<&dyn FileLink> {

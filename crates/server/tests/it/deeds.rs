@@ -27,6 +27,7 @@ const REACH: [(&str, &str); 17] = [
     ("get_file_status", "stat"),
     ("read_file", "read"),
     ("watch_files", "watch"),
+    ("list_changes", "changes"),
     ("rename_file", "rename"),
     ("pack_files", "download"),
     ("unpack_files", "upload"),
@@ -111,6 +112,7 @@ impl Client<'_> {
             }
             "write_file" => bytes("PUT", &files("/content?path=d/a"), b"hello"),
             "unpack_files" => bytes("PUT", &files("/archive?path=d/e&format=tar"), &[0; 1024]),
+            "list_changes" => Request::get(&format!("/v1/sessions/{session}/changes")),
             "list_files" => Request::get(&files("?path=d")),
             "get_file_status" => Request::get(&files("/status?path=d/a")),
             "read_file" => Request::get(&files("/content?path=d/a")),
@@ -218,6 +220,11 @@ async fn every_route_that_reaches_a_sandbox_leaves_its_record_with_owner_and_key
             continue;
         }
         let (status, body) = client.ask(operation).await;
+        if operation == "list_changes" {
+            // A runtime without walls cannot tell them, and its refusal is recorded as well.
+            assert_eq!(status, 422, "{body}");
+            continue;
+        }
         assert!((101..300).contains(&status), "{operation}: {status} {body}");
     }
     let path = format!("/v1/sessions/{}/actions", client.session);

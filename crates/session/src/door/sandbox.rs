@@ -6,7 +6,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use zareba_protocol::{ActionEvent, LimitHit, ObservationEvent, RuntimeStatus};
 use zareba_runtime::{
-    Activity, CheckpointId, Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId,
+    Activity, ChangesRequest, CheckpointId, Forwarded, RequestField, RuntimeError, Sandbox,
+    SandboxFiles, SandboxId, WorkspaceChanges, WorkspacePatch,
 };
 use zareba_wire::{
     BoxFuture,
@@ -156,6 +157,26 @@ impl Sandbox for AdmittedSandbox {
         Ok(self)
     }
 
+    fn changes(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspaceChanges, RuntimeError>> {
+        Box::pin(async move {
+            let deed = changes(&request, false);
+            self.perform(deed, || self.sandbox.changes(request)).await
+        })
+    }
+
+    fn patch(
+        &self,
+        request: ChangesRequest,
+    ) -> BoxFuture<'_, Result<WorkspacePatch, RuntimeError>> {
+        Box::pin(async move {
+            let deed = changes(&request, true);
+            self.perform(deed, || self.sandbox.patch(request)).await
+        })
+    }
+
     fn set_variables(&self, changes: VariableChanges) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move {
             let names = changes.iter().map(|(name, _)| name.to_owned());
@@ -230,6 +251,11 @@ impl Sandbox for AdmittedSandbox {
         let deed = Deed::Manage(SandboxChange::Close);
         Box::pin(self.perform(deed, || self.sandbox.close()))
     }
+}
+
+fn changes(request: &ChangesRequest, is_patch: bool) -> Deed {
+    let path = request.path.clone().unwrap_or_else(|| ".".to_owned());
+    Deed::Changes { path, is_patch }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use anyhow::{Context as _, ensure};
 use zareba_protocol::{Action, ErrorClass, RunCommand, RuntimeStatus};
-use zareba_runtime::{CheckpointId, RuntimeError, SandboxId, Support};
+use zareba_runtime::{ChangesRequest, CheckpointId, RuntimeError, SandboxId, Support};
 use zareba_wire::variables::VariableChanges;
 
 use super::{
@@ -198,6 +198,12 @@ pub async fn what_a_backend_cannot_do_it_says(trial: &Trial) -> Result<(), Failu
             sandbox.rollback(&checkpoint).await.err(),
         ));
         refusals.push(("fork a sandbox", sandbox.fork().await.err()));
+    }
+    if capabilities.changes == Support::No {
+        let deed = "tell what has changed in a workspace";
+        let request = ChangesRequest::default();
+        refusals.push((deed, sandbox.changes(request.clone()).await.err()));
+        refusals.push((deed, sandbox.patch(request).await.err()));
     }
     if capabilities.attach == Support::No {
         let found = trial.runtime().attach(sandbox.id()).await;

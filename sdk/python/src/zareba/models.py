@@ -555,6 +555,7 @@ class RuntimeDescription(Told):
     pause: bool
     checkpoint: bool
     attach: bool
+    changes: bool = False
 
 
 class RuntimePage(Told):

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zareba_mcp::server::{PlaceError, Workplace};
 use zareba_protocol::{ActionEvent, ObservationEvent};
-use zareba_runtime::Sandbox;
+use zareba_runtime::{ChangesRequest, Sandbox};
 use zareba_wire::BoxFuture;
 
 /// A sandbox as such a place.
@@ -17,6 +17,10 @@ impl Workplace for SandboxWorkplace {
 
     fn run(&self, action: ActionEvent) -> BoxFuture<'_, Result<ObservationEvent, PlaceError>> {
         Box::pin(async move { Ok(self.0.run_action(action).await?) })
+    }
+
+    fn patch(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<u8>, PlaceError>> {
+        Box::pin(async move { Ok(self.0.patch(ChangesRequest { path }).await?.bytes) })
     }
 
     fn list(&self, path: Option<String>) -> BoxFuture<'_, Result<Vec<String>, PlaceError>> {
