@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use toml::{Table, Value};
+
 use super::{Marked, Marking, current, marked};
 use crate::tidy::report::Finding;
 use crate::tidy::repository::Repository;
@@ -20,6 +22,9 @@ const NO_SETTINGS: &[&str] = &[
     // An example of a misspelt key.
     "shell.timout",
 ];
+
+/// Tables of a file in which keys are free, or that are other programs'.
+const OTHER_TABLES: &[&str] = &["env", "llm", "agent", "sandbox.runtime_startup_env_vars"];
 
 /// Ends of names of files, which no setting has.
 const FILE_ENDINGS: &[&str] = &["json", "log", "rs", "sock"];
@@ -52,12 +57,14 @@ pub(in crate::tidy) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in current(repository) {
         for piece in marked(text) {
-            for (line, name) in names(&piece) {
-                if !known.has(name) {
-                    let message = format!("there is no setting `{name}`");
-                    findings.push(Finding::at_line(path, line, message));
-                }
-            }
+            let unknown = names(&piece)
+                .into_iter()
+                .filter(|(_, name)| !known.has(name));
+            let unknown = unknown.map(|(line, name)| (line, name.to_owned()));
+            let unknown = unknown.chain(known.unknown_in_file(&piece));
+            findings.extend(unknown.map(|(line, name)| {
+                Finding::at_line(path, line, format!("there is no setting `{name}`"))
+            }));
         }
     }
     findings
@@ -97,6 +104,20 @@ impl<'a> Known<'a> {
         }
     }
 
+    /// The keys of an example of a file that are no settings, with the line of the example.
+    fn unknown_in_file(&self, piece: &Marked<'_>) -> Vec<(usize, String)> {
+        let file = match piece.place {
+            Marking::Block("toml") => piece.text.parse::<Table>(),
+            _ => Ok(Table::new()),
+        };
+        let mut unknown = Vec::new();
+        match file {
+            Ok(file) => flatten(self, "", &file, &mut unknown),
+            Err(_) => unknown.push("of an example that is no TOML".to_owned()),
+        }
+        unknown.into_iter().map(|name| (piece.line, name)).collect()
+    }
+
     /// Whether `name` is a setting, or nothing that looks like one.
     fn has(&self, name: &str) -> bool {
         if name.starts_with("ZAREBA_") {
@@ -113,6 +134,24 @@ impl<'a> Known<'a> {
             || FILE_ENDINGS.contains(&last)
             || self.keys.contains(name)
             || NO_SETTINGS.contains(&name)
+    }
+}
+
+/// Adds the keys of a table of TOML that are not `known`, and tables that no section begins with.
+fn flatten(known: &Known<'_>, section: &str, table: &Table, unknown: &mut Vec<String>) {
+    for (key, value) in table {
+        let name = [section, key].join(".");
+        let name = name.trim_start_matches('.');
+        if known.keys.contains(name) || OTHER_TABLES.contains(&name) {
+            continue;
+        }
+        let begins = |other: &&str| other.split('.').next() == Some(name) || *other == name;
+        match value {
+            Value::Table(table) if known.sections.iter().any(|other| begins(other)) => {
+                flatten(known, name, table, unknown);
+            }
+            _ => unknown.push(name.to_owned()),
+        }
     }
 }
 
@@ -180,6 +219,23 @@ mod tests {
                 (Some(5), "ZAREBA_SHELL_TIME"),
             ]
             .map(|(line, name)| (line, format!("there is no setting `{name}`")))
+        );
+    }
+
+    #[test]
+    fn keys_of_an_example_of_a_file_are_judged() {
+        let right = "```toml\n[shell]\ntimeout = 3\n[pool.native]\nsize = 1\n[env]\nA = '1'\n```\n";
+        assert_eq!(check_document(right), []);
+        let wrong = "\n```toml\n[shell]\ntimout = 3\n[pool.nativ]\nsize = 1\n[shel]\nx = 1\n```\n```toml\nx\n```\n";
+        assert_eq!(
+            check_document(wrong),
+            [
+                (3, "pool.nativ"),
+                (3, "shel"),
+                (3, "shell.timout"),
+                (11, "of an example that is no TOML"),
+            ]
+            .map(|(line, name)| (Some(line), format!("there is no setting `{name}`")))
         );
     }
 
