@@ -22,7 +22,7 @@ pub enum KeyScope {
 }
 
 /// How much the holder of a key may use; what is left out has only the server's limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyQuota {
     /// Sessions of the owner that are not closed, at once.
@@ -43,6 +43,18 @@ pub struct KeyQuota {
     /// What a session may ask for its changes to files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_max: Option<Bytes>,
+    /// How long a session may live, from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life_max: Option<Seconds>,
+    /// Networks that a session may have, such as `filtered`, and those that are stricter; `none` always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub networks: Option<Vec<String>>,
+    /// Rules for hosts, such as `pypi.org` or `*.example.com:8443`: a session reaches no other host, and
+    /// has no other network than `filtered` or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub hosts: Option<Vec<String>>,
 }
 
 /// What a key shall be like.

@@ -59,7 +59,7 @@ pub use service::{
 };
 pub use session::{
     CreateQuery, CreateSession, DeleteQuery, Idle, PageQuery, Session, SessionLimits, SessionPage,
-    SessionState, Setup,
+    SessionState, Setup, UpdateSession,
 };
 pub use terminal::{
     CreateTerminal, Port, PortPage, SharedPort, Terminal, TerminalCommand, TerminalExit,

@@ -45,6 +45,8 @@ pub enum Method {
     Post,
     /// Replaces.
     Put,
+    /// Changes a part.
+    Patch,
     /// Removes.
     Delete,
 }
@@ -56,6 +58,7 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }

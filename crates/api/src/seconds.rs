@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A duration in seconds, whole or not: zero or more, and at most a hundred years.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "f64", into = "f64")]
 #[schema(value_type = f64, minimum = 0, maximum = 3_155_760_000_f64)]
 pub struct Seconds(Duration);

@@ -87,6 +87,21 @@ pub struct SessionLimits {
     pub life_max: Option<Seconds>,
 }
 
+/// What shall be different about a session. Anything left out stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateSession {
+    /// When it goes to sleep and when it ends, counted from its start.
+    #[serde(default)]
+    pub limits: SessionLimits,
+    /// How long it may live from now on, in place of `limits.life_max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_in: Option<Seconds>,
+    /// What people call it, in place of the labels that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
 /// What happens to an idle session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

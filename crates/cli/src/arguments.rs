@@ -21,8 +21,10 @@ mod serve;
 mod shell;
 mod spawner;
 mod supervise;
+mod times;
 mod tools;
 mod trust;
+mod update;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -43,7 +45,7 @@ pub(crate) use members::{
 pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
-pub(crate) use sandbox::{SandboxArguments, split_variable};
+pub(crate) use sandbox::{MOUNT, SandboxArguments, USER, split_variable};
 pub(crate) use serve::{
     CreateKeyArguments, ExportLogArguments, ImportLogArguments, KeyArguments, KeyCommand,
     LogArguments, LogCommand, RemoveKeyArguments, ScopeArgument, ServeArguments,
@@ -57,6 +59,7 @@ pub(crate) use tools::{
     ToolsArguments, ToolsCommand, ToolsSource,
 };
 pub(crate) use trust::TrustArguments;
+pub(crate) use update::{IdleArgument, UpdateArguments};
 
 use crate::exit::Exit;
 
@@ -121,6 +124,7 @@ pub(crate) enum Command {
     Cp(CpArguments),
     Port(PortArguments),
     Logs(LogsArguments),
+    Update(UpdateArguments),
     Pause(PauseArguments),
     Resume(ResumeArguments),
     Stop(StopArguments),

@@ -33,6 +33,7 @@ mod stop;
 mod supervise;
 mod tools;
 mod trust;
+mod update;
 
 pub(crate) use serve::server_client;
 
@@ -142,6 +143,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Cp(arguments) => cp::perform(&context, &arguments),
         Command::Port(arguments) => port::perform(&context, &arguments),
         Command::Logs(arguments) => logs::perform(&context, &arguments),
+        Command::Update(arguments) => update::perform(&context, &arguments),
         Command::Pause(arguments) => pause::pause(&context, &arguments),
         Command::Resume(arguments) => pause::resume(&context, &arguments),
         Command::Stop(arguments) => stop::perform(&context, &arguments),

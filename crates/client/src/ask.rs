@@ -174,6 +174,7 @@ impl Client {
             operation::Method::Get => Method::GET,
             operation::Method::Post => Method::POST,
             operation::Method::Put => Method::PUT,
+            operation::Method::Patch => Method::PATCH,
             operation::Method::Delete => Method::DELETE,
         };
         let request = self

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use zareba_api::{
     ChangeList, CreateSession, ErrorCode, PageQuery, Session, SessionPage, SetVariables,
-    operations::sessions,
+    UpdateSession, operations::sessions,
 };
 use zareba_protocol::SessionId;
 
@@ -115,6 +115,19 @@ impl Client {
             .about(&sessions::DELETE, session)?
             .query("purge", "true");
         self.ask(ask.repeated(Repeat::Always)).await.map(drop)
+    }
+
+    /// Changes when a session goes to sleep, when it ends, or its labels.
+    ///
+    /// # Errors
+    /// When the key may not have that, and whatever kept the answer from coming.
+    pub async fn update_session(
+        &self,
+        session: &SessionId,
+        update: &UpdateSession,
+    ) -> Result<Session, ClientError> {
+        let ask = self.about(&sessions::UPDATE, session)?.json(update)?;
+        self.ask_for(ask).await
     }
 
     /// Freezes a session.

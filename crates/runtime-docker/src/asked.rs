@@ -137,12 +137,14 @@ fn reachable(
 /// Root inside is root of this machine for every file that it can reach: the operator's choice.
 fn identity(options: &DockerOptions, text: &str) -> Result<SandboxUser, RuntimeError> {
     let number = |text: &str| text.parse::<u32>().ok();
+    let text = if text == "root" { "0:0" } else { text };
     let (uid, gid) = match text.split_once(':') {
         Some((uid, gid)) => (number(uid), number(gid)),
         None => (number(text), number(text)),
     };
     let (Some(uid), Some(gid)) = (uid, gid) else {
-        let message = format!("`user` must be `UID` or `UID:GID` in numbers, and is `{text}`");
+        let message =
+            format!("`user` must be `UID` or `UID:GID` in numbers, or `root`, and is `{text}`");
         return Err(invalid(message));
     };
     let asked = SandboxUser::Numbers { uid, gid };

@@ -21,6 +21,7 @@ use crate::{
     NativeOptions,
     directory::{DirectoryError, RunDirectory},
     link::Link,
+    local::rules_cover,
     members::MARK,
     notice,
     sandbox::{NativeSandbox, Parts},
@@ -162,6 +163,10 @@ impl Runtime for CliRuntime {
             attach: Support::No,
             changes: Support::No,
         }
+    }
+
+    fn rules_cover(&self, rules: &[String], rule: &str) -> bool {
+        rules_cover(rules, rule)
     }
 
     fn grant(&self, request: &SandboxRequest) -> Result<Grant, RuntimeError> {

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use zareba_egress::Policy;
+use zareba_egress::{Policy, Rule};
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
     Capabilities, Grant, Isolation, PoolCounts, Runtime, RuntimeError, Sandbox, SandboxId,
@@ -172,6 +172,15 @@ impl LocalRuntime {
     }
 }
 
+/// Whether one of these rules lets through all that another one does; one that cannot be read does not.
+pub(crate) fn rules_cover(rules: &[String], rule: &str) -> bool {
+    let read = |text: &String| Rule::parse(text).ok();
+    Rule::parse(rule).is_ok_and(|asked| {
+        let mut rules = rules.iter().filter_map(read);
+        rules.any(|own| own.allows_all_of(&asked))
+    })
+}
+
 impl Runtime for LocalRuntime {
     fn name(&self) -> &'static str {
         NAME
@@ -211,6 +220,10 @@ impl Runtime for LocalRuntime {
 
     fn covers_rule(&self, rule: &str) -> bool {
         self.launcher.covers_rule(rule)
+    }
+
+    fn rules_cover(&self, rules: &[String], rule: &str) -> bool {
+        rules_cover(rules, rule)
     }
 
     fn pool(&self) -> Option<PoolCounts> {

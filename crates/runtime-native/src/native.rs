@@ -206,6 +206,10 @@ impl Runtime for NativeRuntime {
         self.0.covers_rule(rule)
     }
 
+    fn rules_cover(&self, rules: &[String], rule: &str) -> bool {
+        self.0.rules_cover(rules, rule)
+    }
+
     fn pool(&self) -> Option<PoolCounts> {
         self.0.pool()
     }

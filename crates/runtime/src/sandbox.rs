@@ -74,6 +74,12 @@ pub trait Runtime: Send + Sync {
         network.is_some_and(|network| network.allow.iter().any(|own| own == rule))
     }
 
+    /// Whether what a rule lets through is let through by one of these rules, too. A backend that knows
+    /// no rules compares their texts.
+    fn rules_cover(&self, rules: &[String], rule: &str) -> bool {
+        rules.iter().any(|own| own == rule)
+    }
+
     /// How its sandboxes that are started ahead do, if it has any.
     fn pool(&self) -> Option<PoolCounts> {
         None

@@ -9,8 +9,8 @@ use zareba_runtime::{
     Strictness, Support, WorkspaceMode,
 };
 use zareba_session::{
-    Idle, NewSession, Record, RequestMaxima, Secret, SessionInfo, SessionLimits, SessionState,
-    Setup, event_json,
+    Idle, Life, NewSession, PermittedReach, Record, RequestMaxima, Secret, SessionInfo,
+    SessionLimits, SessionState, SessionUpdate, Setup, event_json,
 };
 
 pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> NewSession {
@@ -39,6 +39,8 @@ pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> 
         },
         request,
         maxima: maxima(quota),
+        reach: reach(quota),
+        life_max: quota.life_max.map(api::Seconds::duration),
         scale: None,
         quota: quota.sessions,
     }
@@ -51,6 +53,29 @@ pub(crate) fn maxima(quota: &api::KeyQuota) -> RequestMaxima {
         cpu_millis: quota.cpus_max.map(api::Cpus::millis),
         pids: quota.pids_max,
         disk_bytes: quota.disk_max.map(|bytes| bytes.0),
+    }
+}
+
+/// What the holder of a key may let a session reach.
+pub(crate) fn reach(quota: &api::KeyQuota) -> PermittedReach {
+    PermittedReach {
+        networks: quota.networks.clone(),
+        hosts: quota.hosts.clone(),
+    }
+}
+
+/// What shall be different about a session.
+pub(crate) fn session_update(update: api::UpdateSession, quota: &api::KeyQuota) -> SessionUpdate {
+    let from_start = update.limits.life_max.map(api::Seconds::duration);
+    let from_now = update.ends_in.map(api::Seconds::duration);
+    SessionUpdate {
+        idle_timeout: update.limits.idle_timeout.map(api::Seconds::duration),
+        when_idle: update.limits.when_idle.map(idle_to),
+        life: from_now
+            .map(Life::FromNow)
+            .or(from_start.map(Life::FromStart)),
+        labels: update.labels,
+        life_max: quota.life_max.map(api::Seconds::duration),
     }
 }
 
@@ -100,6 +125,15 @@ pub(crate) const fn pointer(field: RequestField) -> &'static str {
         RequestField::User => "user",
         RequestField::Mounts => "mounts",
         RequestField::Plugins => "plugins",
+    }
+}
+
+/// Where a limit in time stands in the body.
+pub(crate) fn limit_pointer(limit: &str) -> &'static str {
+    match limit {
+        "idle_timeout" => "limits.idle_timeout",
+        "when_idle" => "limits.when_idle",
+        _ => "limits.life_max",
     }
 }
 

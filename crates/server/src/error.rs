@@ -143,6 +143,13 @@ impl From<SessionError> for ApiError {
             SessionError::NotPermitted { field, hint, .. } => {
                 return Self::forbidden(message).with_hint(hint).about(field);
             }
+            SessionError::LimitNotPermitted { limit, hint, .. } => {
+                let field = convert::limit_pointer(limit);
+                return Self {
+                    field: Some(field),
+                    ..Self::forbidden(message).with_hint(hint)
+                };
+            }
             SessionError::Runtime(error) => return error.into(),
             SessionError::Log(error) => return error.into(),
             SessionError::NoAction { .. } => ErrorCode::NotFound,

@@ -253,7 +253,13 @@ fn misdirected() -> ApiError {
 fn is_usual(method: &Method) -> bool {
     matches!(
         *method,
-        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE | Method::OPTIONS
+        Method::GET
+            | Method::HEAD
+            | Method::POST
+            | Method::PUT
+            | Method::PATCH
+            | Method::DELETE
+            | Method::OPTIONS
     )
 }
 
@@ -264,7 +270,7 @@ fn preflight() -> Response {
     let headers = response.headers_mut();
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static("GET, POST, PUT, DELETE"),
+        HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"),
     );
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,

@@ -37,6 +37,7 @@ pub(crate) fn mount(app: Arc<App>) -> RouteTable {
         .add(&table::sessions::CREATE, sessions::create)
         .add(&table::sessions::LIST, sessions::list)
         .add(&table::sessions::GET, sessions::get)
+        .add(&table::sessions::UPDATE, sessions::update)
         .add(&table::sessions::DELETE, sessions::delete)
         .add(&table::sessions::PAUSE, sessions::pause)
         .add(&table::sessions::RESUME, sessions::resume)

@@ -34,6 +34,10 @@ const FIRST_OWNER: &str = "admin";
 /// What the name of an owner may have in characters.
 const OWNER_LENGTH_MAX: usize = 64;
 
+/// Networks or hosts that one key may list, and what each of them may have in bytes.
+const LISTED_MAX: usize = 64;
+const TEXT_LENGTH_MAX: usize = 255;
+
 const KIND: &str = "key";
 
 /// All keys of a log. Cloning it gives another handle.
@@ -305,6 +309,19 @@ fn check(new: &CreateKey) -> Result<(), KeyError> {
             "an owner's name has 1 to {OWNER_LENGTH_MAX} letters, digits, `-`, `_`, `.` and `@`"
         );
         return Err(KeyError::Invalid { message });
+    }
+    for (field, texts) in [
+        ("networks", &new.quota.networks),
+        ("hosts", &new.quota.hosts),
+    ] {
+        let texts = texts.as_deref().unwrap_or_default();
+        let is_text = |text: &String| (1..=TEXT_LENGTH_MAX).contains(&text.len());
+        if texts.len() > LISTED_MAX || !texts.iter().all(is_text) {
+            let message = format!(
+                "`quota.{field}` has {LISTED_MAX} entries at most, each with 1 to {TEXT_LENGTH_MAX} bytes"
+            );
+            return Err(KeyError::Invalid { message });
+        }
     }
     if new.scope == KeyScope::Admin && new.session.is_some() {
         let message = "a key for one session cannot have the scope `admin`; use `session`";

@@ -106,6 +106,8 @@ fn principal_of(principal: Principal) -> facade::Principal {
         },
         session: principal.session,
         maxima: convert::maxima(&principal.quota),
+        reach: convert::reach(&principal.quota),
+        life_max: principal.quota.life_max.map(zareba_api::Seconds::duration),
         sessions_max: principal.quota.sessions,
         actions_per_minute: principal.quota.actions_per_minute,
     }

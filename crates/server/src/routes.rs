@@ -77,6 +77,7 @@ impl RouteTable {
             Method::Get => MethodFilter::GET,
             Method::Post => MethodFilter::POST,
             Method::Put => MethodFilter::PUT,
+            Method::Patch => MethodFilter::PATCH,
             Method::Delete => MethodFilter::DELETE,
         };
         let entry = Entry {

@@ -1,12 +1,12 @@
 //! What is refused before anything is written down, because a start that fails is a session all
 //! the same.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use zareba_runtime::Variables;
 use zareba_wire::variables::{InvalidVariable, VariableAmount};
 
-use crate::{NewSession, SessionError};
+use crate::{NewSession, SessionError, SessionLimits};
 
 /// Labels of one session, and what they may have together.
 const LABELS_MAX: usize = 16;
@@ -18,7 +18,7 @@ const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Checks all that can be known without the runtime.
 pub(crate) fn all(new: &NewSession) -> Result<(), SessionError> {
-    labels(new)?;
+    labels(&new.labels)?;
     if new
         .image
         .as_ref()
@@ -31,20 +31,30 @@ pub(crate) fn all(new: &NewSession) -> Result<(), SessionError> {
     for (name, duration) in [
         ("no_change_timeout", new.no_change_timeout),
         ("timeout", new.timeout),
-        ("idle_timeout", new.limits.idle_timeout),
-        ("life_max", new.limits.life_max),
     ] {
-        if duration.is_some_and(|duration| duration.is_zero() || duration > DURATION_MAX) {
-            return invalid(format!(
-                "`{name}` must be longer than nothing and shorter than ten years"
-            ));
-        }
+        time(name, duration)?;
     }
+    limits(&new.limits)?;
     variables(new)
 }
 
-fn labels(new: &NewSession) -> Result<(), SessionError> {
-    let labels = &new.labels;
+/// Checks when a session goes to sleep and when it ends.
+pub(crate) fn limits(limits: &SessionLimits) -> Result<(), SessionError> {
+    time("idle_timeout", limits.idle_timeout)?;
+    time("life_max", limits.life_max)
+}
+
+fn time(name: &str, duration: Option<Duration>) -> Result<(), SessionError> {
+    if duration.is_some_and(|duration| duration.is_zero() || duration > DURATION_MAX) {
+        return invalid(format!(
+            "`{name}` must be longer than nothing and shorter than ten years"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks how many labels there are, and how long.
+pub(crate) fn labels(labels: &BTreeMap<String, String>) -> Result<(), SessionError> {
     let bytes: usize = labels
         .iter()
         .map(|(name, label)| name.len() + label.len())
@@ -92,7 +102,7 @@ mod tests {
     use zareba_wire::variables::VARIABLE_BYTES_MAX;
 
     use super::*;
-    use crate::{Secret, SessionLimits};
+    use crate::Secret;
 
     #[track_caller]
     fn refused(new: &NewSession, why: &str) {

@@ -70,9 +70,7 @@ pub(crate) struct Facts {
     pub(crate) runtime: String,
     pub(crate) image: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
-    pub(crate) labels: BTreeMap<String, String>,
     pub(crate) created: Timestamp,
-    pub(crate) limits: SessionLimits,
     pub(crate) request: SandboxRequest,
     pub(crate) grant: Grant,
     pub(crate) secret_names: Vec<String>,
@@ -116,7 +114,7 @@ pub(crate) struct Conductor {
     /// The version of its document, once there is one.
     document: Exclusive<Option<u64>>,
     next_event: watch::Receiver<u64>,
-    ends: Option<Instant>,
+    born: Birth,
 }
 
 /// What changes about a session.
@@ -126,6 +124,8 @@ struct Now {
     directory: String,
     last_active: Timestamp,
     last_used: Instant,
+    limits: SessionLimits,
+    labels: BTreeMap<String, String>,
     /// The server that it is written down with.
     holder: Option<String>,
     /// The timer has done what was due, and looks again then.
@@ -165,14 +165,14 @@ impl Conductor {
         let mask = mask.unwrap_or_default();
         let deeds = DeedRecorder::new(common.log.clone(), id.clone(), mask.clone());
         let next_event = common.log.store().end(id.clone()).await?;
-        let life_max = document.limits.within(&common.options).life_max;
-        let ends = life_max.and_then(|life| deadline(document.created, life));
         let now = Now {
             status: document.status,
             message: document.message,
             directory: document.directory,
             last_active: document.last_active,
             last_used: Instant::now(),
+            limits: document.limits,
+            labels: document.labels,
             holder: document.holder,
             not_due_before: None,
             sandbox: None,
@@ -190,9 +190,7 @@ impl Conductor {
                 runtime: document.runtime,
                 image: document.image,
                 workspace: document.workspace,
-                labels: document.labels,
                 created: document.created,
-                limits: document.limits,
                 request: document.request,
                 grant: document.grant,
                 secret_names: document.secret_names,
@@ -213,7 +211,7 @@ impl Conductor {
             now: Mutex::new(now),
             document: Exclusive::new(version),
             next_event,
-            ends,
+            born: Birth::of(document.created),
             common,
         })
     }
@@ -232,11 +230,11 @@ impl Conductor {
             state: self.state(),
             status: now.status,
             message: now.message.clone(),
-            labels: self.facts.labels.clone(),
+            labels: now.labels.clone(),
             workspace: now.directory.clone(),
             created: self.facts.created,
             last_active: now.last_active,
-            limits: self.facts.limits,
+            limits: now.limits,
             grant: self.facts.grant.clone(),
             next_event: *self.next_event.borrow(),
         }
@@ -294,7 +292,7 @@ impl Conductor {
 
     /// When it will have been idle for too long, and what is to be done then.
     pub(crate) fn idle_at(&self) -> Option<(Instant, Idle)> {
-        let limits = self.facts.limits.within(&self.common.options);
+        let limits = self.limits().within(&self.common.options);
         let (what, timeout) = (limits.when_idle?, limits.idle_timeout?);
         let since = match *self.users.borrow() {
             0 => self.now().last_used,
@@ -306,7 +304,32 @@ impl Conductor {
 
     /// When it ends, used or not.
     pub(crate) fn ends_at(&self) -> Option<Instant> {
-        self.ends
+        let life = self.limits().within(&self.common.options).life_max?;
+        self.born.deadline(life)
+    }
+
+    /// How long it has lived.
+    pub(crate) fn age(&self) -> Duration {
+        self.born.age()
+    }
+
+    /// When it goes to sleep and when it ends, as that was asked for.
+    pub(crate) fn limits(&self) -> SessionLimits {
+        self.now().limits
+    }
+
+    /// Takes other limits, and labels if there are some, and returns those of before.
+    pub(crate) fn replace(
+        &self,
+        limits: SessionLimits,
+        labels: Option<BTreeMap<String, String>>,
+    ) -> (SessionLimits, BTreeMap<String, String>) {
+        let mut now = self.now();
+        // What was due is due at another time now.
+        now.not_due_before = None;
+        let before = std::mem::replace(&mut now.limits, limits);
+        let labels = labels.unwrap_or_else(|| now.labels.clone());
+        (before, std::mem::replace(&mut now.labels, labels))
     }
 
     pub(crate) fn not_due_before(&self) -> Option<Instant> {
@@ -484,10 +507,10 @@ impl Conductor {
             image: facts.image.clone(),
             workspace: facts.workspace.clone(),
             directory: now.directory.clone(),
-            labels: facts.labels.clone(),
+            labels: now.labels.clone(),
             created: facts.created,
             last_active: now.last_active,
-            limits: facts.limits,
+            limits: now.limits,
             request: facts.request.clone(),
             grant: facts.grant.clone(),
             state: self.state(),
@@ -526,9 +549,28 @@ fn expected(version: Option<u64>) -> Expected {
     version.map_or(Expected::Absent, Expected::Version)
 }
 
-/// When a life ends that began at a time of the wall's clock. Only the age at the start of this
-/// server is taken from that clock: from then on it may jump as it likes.
-fn deadline(created: Timestamp, life: Duration) -> Option<Instant> {
-    let age = Duration::try_from(Timestamp::now().duration_since(created)).unwrap_or_default();
-    Instant::now().checked_add(life.saturating_sub(age))
+/// When a session was made. Only its age at the start of this server is taken from the wall's clock: from
+/// then on that may jump as it likes.
+struct Birth {
+    age_then: Duration,
+    then: Instant,
+}
+
+impl Birth {
+    fn of(created: Timestamp) -> Self {
+        let age = Timestamp::now().duration_since(created);
+        Self {
+            age_then: Duration::try_from(age).unwrap_or_default(),
+            then: Instant::now(),
+        }
+    }
+
+    fn age(&self) -> Duration {
+        self.age_then.saturating_add(self.then.elapsed())
+    }
+
+    /// When a life ends.
+    fn deadline(&self, life: Duration) -> Option<Instant> {
+        self.then.checked_add(life.saturating_sub(self.age_then))
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) async fn session(
     runtime.grant(&new.request)?;
     new.request = permit::permitted(&new, &*runtime, &common.options.permissions)?;
     let grant = runtime.grant(&new.request)?;
+    new.reach.require_held(&grant)?;
+    new.limits = new.limits.bounded(&common.options, new.life_max);
     if let Some(workspace) = &new.workspace {
         new.workspace = Some(workspace::allowed(workspace, &common.options.workspaces).await?);
     }

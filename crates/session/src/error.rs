@@ -110,6 +110,16 @@ pub enum SessionError {
         /// What to do about it.
         hint: String,
     },
+    /// A limit in time is looser than the caller may make it.
+    #[error("{message}")]
+    LimitNotPermitted {
+        /// Which limit.
+        limit: &'static str,
+        /// What was asked for.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The request makes no sense.
     #[error("{message}")]
     Invalid {
@@ -143,7 +153,7 @@ impl SessionError {
             | Self::SecretsUnknown { .. }
             | Self::TooMany { .. } => ErrorClass::Busy,
             Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
-            Self::NotPermitted { .. } => ErrorClass::Permission,
+            Self::NotPermitted { .. } | Self::LimitNotPermitted { .. } => ErrorClass::Permission,
             Self::Runtime(error) => error.class(),
             Self::Tool(error) => error.class(),
             Self::Log(error) => error.class(),

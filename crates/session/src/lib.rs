@@ -41,6 +41,7 @@ mod start;
 mod terminals;
 mod timer;
 mod tools;
+mod update;
 mod workspace;
 
 pub use asked::Asked;
@@ -54,7 +55,7 @@ pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
 pub use output::ActionOutput;
-pub use permit::{Permissions, PermittedRules, RequestMaxima};
+pub use permit::{Permissions, PermittedReach, PermittedRules, RequestMaxima};
 pub use session::{ActionRequest, Session};
 pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};
 pub use terminals::{
@@ -62,5 +63,6 @@ pub use terminals::{
     Terminals, Viewer,
 };
 pub use tools::{HOSTS_MAX, NewTools, SessionTools, ToolSource, ToolSupply, ToolsAdded};
+pub use update::{Life, SessionUpdate};
 pub use zareba_eventlog::{EventLog, IdempotencyKey, Record, Subscription};
 pub use zareba_protocol::SessionId;

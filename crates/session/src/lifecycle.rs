@@ -100,7 +100,7 @@ impl Conductor {
     }
 
     /// Changes something in a task of its own: nobody can leave that half-done.
-    async fn change(
+    pub(crate) async fn change(
         &self,
         work: impl Future<Output = Result<(), SessionError>> + Send + 'static,
     ) -> Result<(), SessionError> {

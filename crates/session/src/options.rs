@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use zareba_protocol::SessionId;
 use zareba_runtime::SandboxRequest;
 
-use crate::{RequestMaxima, SessionsOptions};
+use crate::{PermittedReach, RequestMaxima, SessionsOptions};
 
 /// Who a session belongs to: the name of an API key's holder. Others do not get to know that it
 /// exists.
@@ -52,6 +52,10 @@ pub struct NewSession {
     pub request: SandboxRequest,
     /// The most that its owner may ask for, where that is less than the server's settings allow.
     pub maxima: RequestMaxima,
+    /// What it may reach, where that is less than the server's settings allow.
+    pub reach: PermittedReach,
+    /// How long it may live, where that is shorter than the server's settings allow.
+    pub life_max: Option<Duration>,
     /// How many times the memory and processors that its runtime usually gives.
     pub scale: Option<NonZeroU8>,
     /// Sessions that its owner may have open at once, this one included, where that is fewer than
@@ -71,6 +75,18 @@ pub struct SessionLimits {
 }
 
 impl SessionLimits {
+    /// What is written down of what was asked for: never more than the server's settings or a key's
+    /// longest life allow, so that nobody is told of a limit that does not hold.
+    pub(crate) fn bounded(self, options: &SessionsOptions, of_key: Option<Duration>) -> Self {
+        let life_max = stricter_of(self.life_max, of_key);
+        let held = Self { life_max, ..self }.within(options);
+        Self {
+            idle_timeout: self.idle_timeout.and(held.idle_timeout),
+            when_idle: self.when_idle.and(held.when_idle),
+            life_max: life_max.and(held.life_max),
+        }
+    }
+
     /// What holds when the server's settings say something, too: the stricter of both. A client
     /// may shorten what it was given, never lengthen it.
     pub(crate) fn within(self, options: &SessionsOptions) -> Self {
@@ -81,15 +97,20 @@ impl SessionLimits {
             Idle::Stay => self.idle_timeout.unwrap_or(options.idle_timeout),
             Idle::Pause | Idle::Close => stricter(self.idle_timeout, options.idle_timeout),
         };
-        let life_max = match options.life_max {
-            Some(set) => Some(stricter(self.life_max, set)),
-            None => self.life_max,
-        };
+        let life_max = stricter_of(self.life_max, options.life_max);
         Self {
             idle_timeout: Some(idle_timeout),
             when_idle: Some(asked.max(options.when_idle)),
             life_max,
         }
+    }
+}
+
+/// The shorter of two times, of which each may be none.
+pub(crate) fn stricter_of(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

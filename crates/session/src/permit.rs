@@ -1,6 +1,8 @@
 //! What a caller may ask of a sandbox: less than the operator's settings give, and more only where the
 //! operator or the key's own maxima say so.
 
+mod reach;
+
 use zareba_protocol::amounts::show_bytes;
 use zareba_runtime::{
     Grant, NetworkGrant, NetworkRequest, RequestField, Runtime, SandboxRequest,
@@ -8,6 +10,8 @@ use zareba_runtime::{
 };
 
 use crate::{NewSession, SessionError};
+
+pub use reach::PermittedReach;
 
 /// The most that may be asked for; `None` sets no bound of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,9 @@ pub(crate) fn permitted(
     if let (Some(asked), Some(own)) = (&request.network, &usual.network) {
         network(asked, own, runtime, permissions)?;
     }
+    // Only what a key closes further is changed here: what was asked for is permitted by now.
+    let own = usual.network.as_ref();
+    new.reach.settle(&mut request, own, runtime)?;
     Ok(request)
 }
 

@@ -256,3 +256,80 @@ fn a_workspace_may_be_shut_further_and_not_opened() {
         RequestField::WorkspaceMode
     );
 }
+
+fn of_key(networks: Option<&[&str]>, hosts: Option<&[&str]>) -> PermittedReach {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    PermittedReach {
+        networks: networks.map(owned),
+        hosts: hosts.map(owned),
+    }
+}
+
+/// What a key gets of a request on a machine whose operator permits every network.
+fn with_key(new: NewSession, reach: PermittedReach) -> Result<SandboxRequest, SessionError> {
+    let new = NewSession { reach, ..new };
+    permitted(
+        &new,
+        &native(Reachable::Everything),
+        &Permissions::default(),
+    )
+}
+
+#[test]
+fn a_key_of_some_networks_gets_no_other_and_nothing_looser_when_it_asks_for_none() {
+    let filtered = || of_key(Some(&["filtered"]), None);
+    let asked = |mode| with_key(network(mode, None), filtered());
+    assert_eq!(refused(asked("host")), RequestField::Network);
+    assert_eq!(asked("none").unwrap(), network("none", None).request);
+    assert_eq!(
+        asked("filtered").unwrap(),
+        network("filtered", None).request
+    );
+    let unasked = with_key(NewSession::default(), filtered());
+    assert_eq!(unasked.unwrap(), network("filtered", None).request);
+    let none = with_key(NewSession::default(), of_key(Some(&[]), None));
+    assert_eq!(none.unwrap(), network("none", None).request);
+    let host = with_key(NewSession::default(), of_key(Some(&["host"]), None));
+    assert_eq!(host.unwrap(), SandboxRequest::default());
+}
+
+#[test]
+fn a_key_of_some_hosts_reaches_no_other_host_by_any_network() {
+    let hosts = || of_key(None, Some(&["*.example"]));
+    let asked = |mode, allow| with_key(network(mode, allow), hosts());
+    assert_eq!(refused(asked("host", None)), RequestField::Network);
+    let elsewhere: Option<&[&str]> = Some(&["a.example", "pypi.org"]);
+    assert_eq!(refused(asked("filtered", elsewhere)), RequestField::Allow);
+    let within: Option<&[&str]> = Some(&["a.example"]);
+    let permitted = asked("filtered", within).unwrap();
+    assert_eq!(permitted, network("filtered", within).request);
+    let all = network("filtered", Some(&["*.example"])).request;
+    assert_eq!(asked("filtered", None).unwrap(), all);
+    assert_eq!(with_key(NewSession::default(), hosts()).unwrap(), all);
+    let both = of_key(Some(&["none"]), Some(&["*.example"]));
+    let closed = with_key(NewSession::default(), both);
+    assert_eq!(closed.unwrap(), network("none", None).request);
+}
+
+#[test]
+fn a_network_that_is_not_held_is_none_that_a_key_may_have() {
+    let grant = |mode: &str, not_held: &[RequestField]| Grant {
+        network: Some(NetworkGrant::of(mode)),
+        not_held: not_held.to_vec(),
+        ..Grant::default()
+    };
+    let filtered = of_key(Some(&["filtered"]), None);
+    filtered.require_held(&grant("filtered", &[])).unwrap();
+    filtered
+        .require_held(&grant("none", &[RequestField::Memory]))
+        .unwrap();
+    for held in [
+        grant("host", &[]),
+        grant("filtered", &[RequestField::Allow]),
+        grant("host", &[RequestField::Network]),
+        Grant::default(),
+    ] {
+        filtered.require_held(&held).unwrap_err();
+        PermittedReach::default().require_held(&held).unwrap();
+    }
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     ActionOutput, AdmittedSandbox, Asked, Door, Mask, Requester, SessionError, SessionInfo,
-    SessionTools, Terminals, asked::Asker, conductor::Conductor, lifecycle::Why, path::Origin,
+    SessionTools, SessionUpdate, Terminals, asked::Asker, conductor::Conductor, lifecycle::Why,
+    path::Origin,
 };
 use zareba_eventlog::{IdempotencyKey, Record, Subscription};
 use zareba_protocol::{ActionEvent, SessionId};
@@ -140,6 +141,18 @@ impl Session {
     /// Counts as use, and nothing else: it does not go to sleep for another while.
     pub fn keep_alive(&self) {
         self.conductor.touch();
+    }
+
+    /// Changes when it goes to sleep, when it ends or how it is labelled, and records that.
+    ///
+    /// # Errors
+    /// When it has ended, the caller may not have that, or it cannot be written down.
+    pub async fn update(
+        &self,
+        update: SessionUpdate,
+        requester: &Requester,
+    ) -> Result<(), SessionError> {
+        self.conductor.update(update, requester).await
     }
 
     /// Freezes it. Pausing twice is no error.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple, Type
 import pytest
 from pydantic import BaseModel
 
-from zareba import _calls, _document, errors, models
+from zareba import Sandbox, _calls, _document, errors, models
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT: Dict[str, Any] = json.loads((ROOT / "openapi" / "zareba.json").read_text())
@@ -227,3 +228,18 @@ def test_a_change_of_the_contract_would_be_noticed() -> None:
         {**schema, "properties": {**schema["properties"], "id": {"type": "integer"}}}
     )
     assert good != more and good != other and set(good) == set(of_model(models.Session))
+
+
+NO_ARGUMENT = {"plugins": "no runtime has any in this version"}
+"""What a sandbox may be asked for and `Sandbox.create` has no argument for, with the reason."""
+OTHER_NAMES = {"environment": "env", "mode": "network"}
+"""What has another name here than in the API."""
+
+
+def test_every_field_of_a_new_sandbox_is_an_argument() -> None:
+    arguments = set(inspect.signature(Sandbox.create).parameters) - {"client"}
+    parts = {"CreateSession", "Network", "Resources", "SessionLimits"}
+    groups = {"network", "resources", "limits"}
+    fields = {name for part in parts for name in SCHEMAS[part]["properties"]} - groups
+    assert {OTHER_NAMES.get(name, name) for name in fields - set(NO_ARGUMENT)} == arguments
+    assert set(NO_ARGUMENT) <= fields and not set(NO_ARGUMENT) & arguments

@@ -310,6 +310,20 @@ def test_limits_are_passed_on(client: Client) -> None:
         assert sandbox.run("sleep 600").timed_out
 
 
+def test_a_life_can_be_changed_and_ends_the_sandbox(client: Client) -> None:
+    with Sandbox.create(life_max=3600, labels={"a": "1"}, client=client) as sandbox:
+        changed = sandbox.update(when_idle="close", life_max=7200, labels={"b": "2"})
+        assert (changed.limits.when_idle, changed.limits.life_max) == ("close", 7200)
+        assert sandbox.labels == {"b": "2"} and changed == sandbox.info()
+        life = sandbox.set_timeout(60).limits.life_max
+        assert life is not None and 60 <= life < 3600
+        with sandbox.events() as events:
+            sandbox.set_timeout(0.001)
+            assert any(each.payload.get("state") == "closed" for each in events)
+        with pytest.raises(ClosedError):
+            sandbox.set_timeout(60)
+
+
 def test_errors_have_their_classes(client: Client, server: Server) -> None:
     with pytest.raises(NotFoundError) as caught:
         Sandbox.connect("nobody", client=client)
@@ -349,6 +363,9 @@ MISTAKES: List[Callable[[Sandbox], object]] = [
     lambda sandbox: sandbox.tools.call("none", timeout=-1),
     lambda sandbox: sandbox.port(0),
     lambda sandbox: sandbox.port("8000"),  # type: ignore[arg-type]
+    lambda sandbox: sandbox.set_timeout(0),
+    lambda sandbox: sandbox.set_timeout("1"),  # type: ignore[arg-type]
+    lambda sandbox: sandbox.update(when_idle="kill"),
     lambda sandbox: Sandbox.create(when_idle="kill", client=sandbox.client),
     lambda sandbox: Sandbox.create(timeout=-1, client=sandbox.client),
     lambda sandbox: Sandbox.create(labels={"a": 1}, client=sandbox.client),  # type: ignore

@@ -2,7 +2,8 @@
 
 use crate::{
     Access, Answer, ChangeList, Content, CreateSession, Deadline, ErrorCode, Method, Operation,
-    Parameter, ParameterType, Payload, Session, SessionPage, SetVariables, operation::of,
+    Parameter, ParameterType, Payload, Session, SessionPage, SetVariables, UpdateSession,
+    operation::of,
 };
 
 const GROUP: &str = "sessions";
@@ -14,6 +15,7 @@ pub const ALL: &[&Operation] = &[
     &CREATE,
     &LIST,
     &GET,
+    &UPDATE,
     &DELETE,
     &PAUSE,
     &RESUME,
@@ -97,6 +99,28 @@ pub const GET: Operation = Operation {
     )],
     errors: &[ErrorCode::NotFound],
     ..LIST
+};
+
+/// Changes a session.
+pub const UPDATE: Operation = Operation {
+    id: "update_session",
+    method: Method::Patch,
+    path: ITEM,
+    access: Access::Session,
+    deadline: Deadline::Short,
+    group: GROUP,
+    summary: "Change a session",
+    description: "Changes when it goes to sleep, when it ends, or its labels, and records that in \
+                  its log. What the operator's settings and the key do not permit is refused. Not \
+                  for keys of one session.",
+    parameters: &[],
+    body: Some(Content::json(of::<UpdateSession>)),
+    answers: &[Answer::with(
+        200,
+        "How it is then.",
+        Content::json(of::<Session>),
+    )],
+    errors: &[ErrorCode::NotFound, ErrorCode::Conflict],
 };
 
 /// Ends a session.

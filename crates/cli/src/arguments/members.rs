@@ -1,9 +1,11 @@
 //! The commands for sandboxes that are there.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use clap::Args;
 use jiff::Timestamp;
+
+use super::times::span;
 
 /// List sandboxes
 #[derive(Args, Debug)]
@@ -207,23 +209,14 @@ fn moment(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.into());
     }
-    let unit = match text.chars().last() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 60 * 60,
-        Some('d') => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let number = text
-        .get(..text.len() - 1)
-        .and_then(|it| it.parse::<u64>().ok());
-    let ago = number.and_then(|number| number.checked_mul(unit));
-    let then = ago.and_then(|ago| SystemTime::now().checked_sub(Duration::from_secs(ago)));
+    let then = span(text).and_then(|ago| SystemTime::now().checked_sub(ago));
     then.ok_or_else(wrong)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -7,6 +7,11 @@ use zareba_config::{Override, RuntimeKind};
 
 use crate::{exit::Exit, failure::Failure};
 
+/// The flag that says who programs run as.
+pub(crate) const USER: &str = "--user";
+/// The flag that says what of the machine is seen inside.
+pub(crate) const MOUNT: &str = "--mount";
+
 /// What the sandbox shall be like. Each flag is a short form of a setting.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sandbox")]
@@ -44,6 +49,12 @@ pub(crate) struct SandboxArguments {
     /// How much its changes to files may take [default: 4GiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) disk: Option<String>,
+    /// Who programs run as, as UID or UID:GID in numbers, or root; for docker [default: the owner of the workspace, never root]
+    #[arg(short, long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// A directory of the machine to see inside, as HOST:INSIDE[:MODE] with ro or rw; for docker, may be repeated
+    #[arg(long = "mount", value_name = "MOUNT")]
+    pub(crate) mounts: Vec<String>,
     /// Set a variable of the sandbox's shells; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
     pub(crate) variables: Vec<String>,
@@ -95,6 +106,14 @@ impl SandboxArguments {
                 overrides.push(Override::new(flag, key, list));
             }
         }
+        if let Some((uid, gid)) = self.user.as_deref().map(identity).transpose()? {
+            overrides.push(Override::new(USER, "docker.user_id", uid));
+            overrides.extend(gid.map(|gid| Override::new(USER, "docker.group_id", gid)));
+        }
+        if !self.mounts.is_empty() {
+            let list = serde_json::Value::from(self.mounts.clone()).to_string();
+            overrides.push(Override::new(MOUNT, "docker.volumes", list));
+        }
         for variable in &self.variables {
             let (name, value) = split_variable(variable)?;
             let (flag, key) = (format!("--env {name}"), format!("env.{name}"));
@@ -121,6 +140,24 @@ impl SandboxArguments {
             network => Ok(network),
         }
     }
+}
+
+/// `UID`, `UID:GID` or `root`, in two.
+fn identity(user: &str) -> Result<(&str, Option<&str>), Failure> {
+    let (uid, gid) = match user {
+        "root" => ("0", Some("0")),
+        _ => match user.split_once(':') {
+            Some((uid, gid)) => (uid, Some(gid)),
+            None => (user, None),
+        },
+    };
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    if is_number(uid) && gid.is_none_or(is_number) {
+        return Ok((uid, gid));
+    }
+    let message = format!("`{user}` is no user: programs run as a number");
+    Err(Failure::new(Exit::Usage, message)
+        .hint("write `--user UID` or `--user UID:GID`, or `root`"))
 }
 
 /// The settings that a network belongs to. Names of networks are known to `docker` alone.

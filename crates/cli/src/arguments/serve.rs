@@ -88,6 +88,15 @@ pub(crate) struct CreateKeyArguments {
     /// The most that a session may ask for its changes to files
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) disk_max: Option<u64>,
+    /// How many seconds a session may live
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) life_max: Option<f64>,
+    /// A network that a session may have, with those that are stricter; may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) networks: Vec<String>,
+    /// A host that a session may reach, in a filtered network only; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) hosts: Vec<String>,
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tokio::runtime;
 use zareba_client::{Bytes, Client, Cpus, CreateKey, CreatedKey, Key, KeyQuota, KeyScope, Seconds};
+use zareba_egress::Rule;
 use zareba_eventlog::{EventLog, LogError};
 use zareba_server::Keys;
 
@@ -105,6 +106,7 @@ async fn create(
 ) -> Result<Exit, Failure> {
     let expires_in = arguments.expires_in.map(Seconds::try_from).transpose();
     let cpus_max = arguments.cpus_max.map(Cpus::try_from).transpose();
+    let life_max = arguments.life_max.map(Seconds::try_from).transpose();
     let new = CreateKey {
         owner: arguments.owner.clone(),
         scope: match arguments.scope {
@@ -121,6 +123,9 @@ async fn create(
             cpus_max: cpus_max.or_fail(Exit::Usage, "`--cpus-max` makes no sense")?,
             pids_max: arguments.pids_max,
             disk_max: arguments.disk_max.map(Bytes),
+            life_max: life_max.or_fail(Exit::Usage, "`--life-max` makes no sense")?,
+            networks: (!arguments.networks.is_empty()).then(|| arguments.networks.clone()),
+            hosts: hosts(&arguments.hosts)?,
         },
     };
     let created = ring.create(new).await?;
@@ -135,6 +140,17 @@ async fn create(
         OutputFormat::Json => say::line(json!(created))?,
     }
     Ok(Exit::Success)
+}
+
+/// Rules for hosts, as a filtered network reads them.
+fn hosts(rules: &[String]) -> Result<Option<Vec<String>>, Failure> {
+    for rule in rules {
+        if let Err(error) = Rule::parse(rule) {
+            let message = format!("`--hosts`: {error}: {}", error.fault);
+            return Err(Failure::new(Exit::Usage, message));
+        }
+    }
+    Ok((!rules.is_empty()).then(|| rules.to_vec()))
 }
 
 async fn list(context: &Context, ring: &Ring) -> Result<Exit, Failure> {

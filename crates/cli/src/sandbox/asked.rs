@@ -12,7 +12,13 @@ use zareba_runtime::{
 };
 
 use super::{failure, spec};
-use crate::{commands::Context, exit::Exit, failure::Failure, say};
+use crate::{
+    arguments::{MOUNT, USER},
+    commands::Context,
+    exit::Exit,
+    failure::Failure,
+    say,
+};
 
 /// Settings that a server is told of, beside those of the runtime that is asked for.
 const CARRIED: [&str; 6] = [
@@ -42,12 +48,18 @@ pub(crate) fn asked_spec(
     configuration: &Configuration,
 ) -> Result<SandboxSpec, Failure> {
     let settings = &configuration.settings;
-    let request = request(configuration);
+    let mut request = request(configuration);
     match (context.server(), settings.runtime.kind) {
         (Some(_), kind) => refuse_untold(&context.globals.set, kind)?,
         (None, kind @ (RuntimeKind::Cli | RuntimeKind::Local)) => {
             let granted = grant_without_walls(kind.as_str(), &request);
             granted.map_err(|error| failure(&error))?;
+        }
+        // Whoever types a command for the own Engine is its operator: these are settings by now, and
+        // what requests may have of an operator's machine does not bound them.
+        (None, RuntimeKind::Docker) => {
+            request.user = None;
+            request.mounts.clear();
         }
         (None, _) => {}
     }
@@ -71,6 +83,7 @@ fn request(configuration: &Configuration) -> SandboxRequest {
     let (native, docker) = (&settings.native, &settings.docker);
     let is_docker = settings.runtime.kind == RuntimeKind::Docker;
     let section = if is_docker { "docker" } else { "native" };
+    let is_flag = |key: &str, flag: &str| matches!(configuration.origin(key), Origin::Flag { name } if name == flag);
     let is_set = |name: &str| is_asked(&format!("{section}.{name}"));
     let own = match native.network {
         NetworkReach::None => "none",
@@ -116,8 +129,14 @@ fn request(configuration: &Configuration) -> SandboxRequest {
             Mode::ReadWrite => WorkspaceMode::ReadWrite,
             Mode::ReadOnly => WorkspaceMode::ReadOnly,
         }),
-        user: None,
-        mounts: Vec::new(),
+        user: docker
+            .user_id
+            .filter(|_| is_flag("docker.user_id", USER))
+            .map(|uid| format!("{uid}:{}", docker.group_id.unwrap_or(uid))),
+        mounts: match is_flag("docker.volumes", MOUNT) {
+            true => docker.volumes.clone(),
+            false => Vec::new(),
+        },
         plugins: Vec::new(),
         strictness: strictness(settings),
     }

@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command, FromArgMatches as _};
 use zareba_config::{ConfigFile, Environment, LoadRequest, UntrustedSettings};
-use zareba_runtime::{Grant, Runtime, RuntimeError, request::grant_without_walls};
+use zareba_runtime::{Grant, RequestField, Runtime, RuntimeError, request::grant_without_walls};
 use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
 use zareba_runtime_native::{LocalOptions, NativeOptions, NativeRuntime, ServerLifetime};
 
@@ -23,6 +23,8 @@ fn sample(flag: &str) -> Vec<&'static str> {
         "cpus" => vec!["--cpus", "0.5"],
         "pids" => vec!["--pids", "77"],
         "disk" => vec!["--disk", "100MiB"],
+        "user" => vec!["--user", "1234:1235"],
+        "mounts" => vec!["--mount", "/srv:/data:ro"],
         "variables" => vec!["-e", "A=1"],
         "best_effort" => vec!["--best-effort"],
         other => panic!("the flag `{other}` has no sample here: say what it asks for"),
@@ -132,6 +134,34 @@ fn every_runtime_holds_a_flag_or_refuses_it() {
             }
         }
     }
+}
+
+/// What a request can ask for has a flag of its own, or stands here with the reason.
+#[test]
+fn every_field_of_a_request_has_a_flag() {
+    let without = [(RequestField::Plugins, "no runtime has any in this version")];
+    let flags = flags();
+    for field in RequestField::ALL {
+        let has_flag = flags.iter().any(|flag| flag == field.as_str());
+        let has_reason = without.iter().any(|(other, _)| *other == field);
+        assert!(has_flag != has_reason, "{field}");
+    }
+}
+
+#[test]
+fn a_user_and_mounts_are_told_to_a_server_as_they_were_typed() {
+    let words = ["--user", "7", "--mount", "/a:/b:ro", "--mount", "/c:/d"];
+    let asked = request(&loaded(&words, &[]));
+    assert_eq!(asked.user.as_deref(), Some("7:7"));
+    assert_eq!(asked.mounts, ["/a:/b:ro", "/c:/d"]);
+    let root = request(&loaded(&["--user", "root"], &[]));
+    assert_eq!(root.user.as_deref(), Some("0:0"));
+    // A setting of another runtime asks for nothing.
+    let set = request(&loaded(
+        &[],
+        &["docker.user_id=7", "docker.volumes=[\"/a:/b\"]"],
+    ));
+    assert_eq!(set, SandboxRequest::default());
 }
 
 #[test]

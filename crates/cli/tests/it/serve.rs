@@ -275,6 +275,11 @@ fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
     assert!(on_server(&["ps"]).contains("lasting"));
     fs::write(place.path("workspace").join("note"), "from here")?;
     on_server(&["cp", "note", "lasting:/workspace"]);
+    let update = ["update", "lasting", "--ends-in", "2h", "--label", "task=17"];
+    assert_eq!(on_server(&update), "lasting\n");
+    let told = place.output(&["update", "lasting", "--ends-in", "2h"]);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    assert!(told.stderr.contains("use `--server`"), "{}", told.stderr);
     on_server(&["pause", "lasting"]);
     on_server(&["resume", "lasting"]);
     assert_eq!(

@@ -28,6 +28,7 @@ fn every_command_has_help_with_an_example() {
         &["cp"],
         &["port"],
         &["logs"],
+        &["update"],
         &["pause"],
         &["resume"],
         &["stop"],

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use zareba_eventlog::{DocumentName, EventLog, Expected, LogError};
 use zareba_session::{
-    Owner, RequestMaxima, Requester, RequesterScope, SessionId, SessionInfo, Surface,
+    Owner, PermittedReach, RequestMaxima, Requester, RequesterScope, SessionId, SessionInfo,
+    Surface,
 };
 use zareba_wire::BoxFuture;
 
@@ -86,6 +87,10 @@ pub struct Principal {
     pub sessions_max: Option<usize>,
     /// The most that a session may ask for.
     pub maxima: RequestMaxima,
+    /// What a session may reach.
+    pub reach: PermittedReach,
+    /// How long a session may live.
+    pub life_max: Option<std::time::Duration>,
     /// How many actions of the owner there may be in a minute; `None` is any number.
     pub actions_per_minute: Option<u32>,
 }

@@ -152,6 +152,8 @@ impl OpenHands {
         let new = NewSession {
             quota: principal.sessions_max,
             maxima: principal.maxima,
+            reach: principal.reach.clone(),
+            life_max: principal.life_max,
             ..self.wanted(request, id.clone(), image.used)
         };
         let create = self.sessions.create_ready(new, principal.owner.clone());

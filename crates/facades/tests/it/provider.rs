@@ -291,6 +291,8 @@ impl Keys {
             rights,
             session: None,
             maxima: zareba_session::RequestMaxima::default(),
+            reach: zareba_session::PermittedReach::default(),
+            life_max: None,
             sessions_max: (owner == "few").then_some(1),
             actions_per_minute: (owner == "slow").then_some(1),
         });

@@ -26,6 +26,7 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Json(new): Json<CreateKey>,
 ) -> Result<Response, ApiError> {
+    require_rules(&app, new.quota.hosts.as_deref().unwrap_or_default())?;
     let created = app.authenticator.keys().create(new).await?;
     tracing::info!(
         key = created.key.id,
@@ -33,6 +34,28 @@ pub(super) async fn create(
         "a key was made"
     );
     Ok(json(StatusCode::CREATED, &created))
+}
+
+/// A rule that cannot be read would let nothing through, which nobody means. One that can lets through
+/// itself.
+fn require_rules(app: &App, hosts: &[String]) -> Result<(), ApiError> {
+    let runtimes = &app.sessions.options().runtimes;
+    for host in hosts {
+        let own = std::slice::from_ref(host);
+        if !runtimes
+            .values()
+            .all(|runtime| runtime.rules_cover(own, host))
+        {
+            let shown: String = host.chars().take(64).collect();
+            let message = format!(
+                "the field `quota.hosts`: `{}` is no rule",
+                shown.escape_debug()
+            );
+            let hint = "name hosts such as `pypi.org`, `*.example.com:8443` or `10.0.0.0/8:5432`";
+            return Err(ApiError::invalid(message).with_hint(hint));
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
@@ -73,7 +96,7 @@ pub(super) async fn create_for_session(
         expires_in: sooner(new.expires_in, principal.expires),
         quota: KeyQuota {
             sessions: None,
-            ..principal.quota
+            ..principal.quota.clone()
         },
     });
     Ok(json(StatusCode::CREATED, &created.await?))

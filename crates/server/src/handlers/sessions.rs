@@ -11,10 +11,11 @@ use http::{
     header::{LOCATION, RETRY_AFTER},
 };
 use zareba_api::{
-    CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, SessionPage, SetVariables,
+    CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, Seconds, SessionPage,
+    SetVariables, UpdateSession,
 };
 use zareba_runtime::Sandbox as _;
-use zareba_session::{Session, SessionError};
+use zareba_session::{Session, SessionError, Surface};
 use zareba_wire::variables::VariableChanges;
 
 use super::json;
@@ -33,7 +34,12 @@ pub(super) async fn create(
     Json(create): Json<CreateSession>,
 ) -> Result<Response, ApiError> {
     principal.require_unbound()?;
-    require_patience(&create)?;
+    require_patience(&[
+        ("no_change_timeout", create.no_change_timeout),
+        ("timeout", create.timeout),
+        ("limits.idle_timeout", create.limits.idle_timeout),
+        ("limits.life_max", create.limits.life_max),
+    ])?;
     // Known beforehand, so that the session can be named when the wait for it gets too long.
     let mut new = convert::new_session(create, &principal.quota);
     let id = match new.id.take() {
@@ -64,13 +70,8 @@ pub(super) async fn create(
 }
 
 /// A limit of nothing would be over before anything began; whoever wrote 0 meant something else.
-fn require_patience(create: &CreateSession) -> Result<(), ApiError> {
-    for (field, limit) in [
-        ("no_change_timeout", create.no_change_timeout),
-        ("timeout", create.timeout),
-        ("limits.idle_timeout", create.limits.idle_timeout),
-        ("limits.life_max", create.limits.life_max),
-    ] {
+fn require_patience(limits: &[(&str, Option<Seconds>)]) -> Result<(), ApiError> {
+    for (field, limit) in limits {
         if limit.is_some_and(|limit| limit.duration().is_zero()) {
             let message = format!("the field `{field}`: it must be more than 0 seconds");
             let hint = "leave it out, and what the server's settings say counts";
@@ -126,6 +127,31 @@ pub(super) async fn get(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
+    Ok(shown(&session))
+}
+
+pub(super) async fn update(
+    State(app): State<Arc<App>>,
+    principal: Principal,
+    Place(session): Place<String>,
+    Json(update): Json<UpdateSession>,
+) -> Result<Response, ApiError> {
+    let session = app.session(&principal, &session).await?;
+    principal.require_unbound()?;
+    require_patience(&[
+        ("limits.idle_timeout", update.limits.idle_timeout),
+        ("limits.life_max", update.limits.life_max),
+        ("ends_in", update.ends_in),
+    ])?;
+    if update.ends_in.is_some() && update.limits.life_max.is_some() {
+        let message = "the fields `ends_in` and `limits.life_max` say two things about its end";
+        let hint = "use `ends_in` to count from now, or `limits.life_max` to count from its start";
+        return Err(ApiError::invalid(message).with_hint(hint));
+    }
+    let update = convert::session_update(update, &principal.quota);
+    session
+        .update(update, &principal.requester(Surface::Api))
+        .await?;
     Ok(shown(&session))
 }
 

@@ -39,11 +39,12 @@ const REACH: [(&str, &str); 17] = [
 ];
 
 /// Those that do not, and those whose deeds are actions, which are judged and recorded as such.
-const STAY_OUTSIDE: [&str; 25] = [
+const STAY_OUTSIDE: [&str; 26] = [
     "list_terminals",
     "get_terminal",
     "close_terminal",
     "get_session",
+    "update_session",
     "delete_session",
     "pause_session",
     "resume_session",

@@ -124,3 +124,98 @@ async fn the_maxima_of_a_key_bound_its_sessions_and_are_told() {
     );
     site.stop().await;
 }
+
+/// The runtime of these tests has no walls: every session could reach every host.
+#[tokio::test]
+async fn a_key_of_some_networks_gets_no_session_that_could_reach_more() {
+    let site = Site::start().await;
+    for (quota, body, status, field) in [
+        (
+            json!({ "networks": ["filtered"] }),
+            json!({ "network": { "mode": "host" } }),
+            403,
+            "network.mode",
+        ),
+        (
+            json!({ "networks": ["filtered"] }),
+            json!({ "best_effort": true }),
+            403,
+            "network.mode",
+        ),
+        (
+            json!({ "hosts": ["*.example"] }),
+            json!({ "network": { "mode": "none" }, "best_effort": true }),
+            403,
+            "network.mode",
+        ),
+        (json!({ "networks": [] }), json!({}), 422, "network.mode"),
+    ] {
+        let key = json!({ "owner": "ann", "scope": "session", "quota": quota });
+        let key = site.key(key).await;
+        let asked = Request::post("/v1/sessions", &body).key(&key);
+        let refused = site.send(asked).await.expect(status);
+        assert_eq!(refused["error"]["field"], field, "{quota} {body}");
+    }
+    let key = json!({ "owner": "ann", "scope": "session", "quota": { "networks": ["host"] } });
+    let key = site.key(key).await;
+    let asked = Request::post("/v1/sessions", &json!({})).key(&key);
+    site.send(asked).await.expect(201);
+    let quotas = [
+        json!({ "hosts": ["not a host"] }),
+        json!({ "networks": [""] }),
+    ];
+    for quota in quotas {
+        let key = json!({ "owner": "ann", "scope": "session", "quota": quota });
+        assert_eq!(
+            site.post("/v1/keys", key).await.error(400),
+            "invalid_request"
+        );
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_life_of_a_session_can_be_changed_within_what_the_key_may_have() {
+    let site = Site::start().await;
+    let quota = json!({ "life_max": 3600 });
+    let key = json!({ "owner": "ann", "scope": "session", "quota": quota });
+    let key = site.key(key).await;
+    let make = json!({ "id": "s", "labels": { "a": "1" } });
+    let made = site
+        .send(Request::post("/v1/sessions", &make).key(&key))
+        .await;
+    assert_eq!(made.expect(201)["limits"], json!({ "life_max": 3600.0 }));
+    let change = async |body: Value| {
+        let request = Request {
+            method: "PATCH".to_owned(),
+            ..Request::post("/v1/sessions/s", &body)
+        };
+        site.send(request.key(&key)).await
+    };
+    let changed = change(json!({ "limits": { "life_max": 1800, "when_idle": "close" } })).await;
+    let limits = json!({ "life_max": 1800.0, "when_idle": "close" });
+    assert_eq!(changed.expect(200)["limits"], limits);
+    let changed = change(json!({ "ends_in": 60, "labels": { "b": "2" } }))
+        .await
+        .expect(200);
+    let life = changed["limits"]["life_max"].as_f64().unwrap();
+    assert!((60.0..1800.0).contains(&life), "{changed}");
+    assert_eq!(changed["labels"], json!({ "b": "2" }));
+    for body in [
+        json!({ "limits": { "life_max": 3601 } }),
+        json!({ "ends_in": 3600 }),
+    ] {
+        let refused = change(body).await.expect(403);
+        assert_eq!(refused["error"]["field"], "limits.life_max");
+        assert!(refused["error"]["hint"].is_string(), "{refused}");
+    }
+    for body in [
+        json!({ "ends_in": 0 }),
+        json!({ "ends_in": 1, "limits": { "life_max": 1 } }),
+        json!({ "life": 1 }),
+        json!({ "labels": { "a": "x".repeat(5000) } }),
+    ] {
+        assert_eq!(change(body).await.error(400), "invalid_request");
+    }
+    site.stop().await;
+}

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use zareba_runtime::Sandbox as _;
-use zareba_session::{Idle, NewSession, Session, SessionLimits, SessionState};
+use zareba_session::{
+    Idle, Life, NewSession, Session, SessionError, SessionLimits, SessionState, SessionUpdate,
+    SessionsOptions,
+};
 
 use crate::fixture::{
     Place, assert_all_answered, client, observe, on, output, owner, records, request, run, run_in,
@@ -156,5 +159,75 @@ async fn a_session_ends_when_its_life_does_used_or_not() {
     assert_eq!(answer.payload["observation"], "error");
     becomes(&session, SessionState::Closed).await;
     assert_all_answered(&session, 1).await;
+    assert_eq!(place.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_life_can_be_lengthened_and_shortened_and_the_log_says_by_whom() {
+    let place = Place::new();
+    let options = SessionsOptions {
+        life_max: Some(Duration::from_secs(7200)),
+        ..place.options()
+    };
+    let sessions = place.serve_with(options).await;
+    let short = || {
+        let limits = SessionLimits {
+            life_max: Some(Duration::from_secs(5)),
+            ..SessionLimits::default()
+        };
+        sessions.create_ready(limited("cli", limits), owner())
+    };
+    let life = |life| SessionUpdate {
+        life: Some(life),
+        ..SessionUpdate::default()
+    };
+    let hour = life(Life::FromStart(Duration::from_secs(3600)));
+    let long = short().await.unwrap();
+    let labels = [("task".to_owned(), "17".to_owned())];
+    let update = SessionUpdate {
+        labels: Some(labels.clone().into()),
+        ..hour.clone()
+    };
+    long.update(update, &client()).await.unwrap();
+    // One of the first length that is made later says when that length is over.
+    becomes(&short().await.unwrap(), SessionState::Closed).await;
+    let info = long.info();
+    assert_eq!(info.state, SessionState::Ready);
+    assert_eq!(info.limits.life_max, Some(Duration::from_secs(3600)));
+    assert_eq!(info.labels, labels.into());
+    let notes = records(&long).await;
+    let changed = notes
+        .iter()
+        .find(|record| record.payload.get("note") == Some(&"changed".into()));
+    let changed = &changed.unwrap().payload;
+    assert_eq!(changed["limits"]["life_max"], 3600.0);
+    assert_eq!(changed["labels"]["task"], "17");
+    assert_eq!(changed["by"]["owner"], owner().0);
+
+    let beyond = life(Life::FromNow(Duration::from_secs(7200)));
+    let of_key = SessionUpdate {
+        life_max: Some(Duration::from_secs(3599)),
+        ..hour
+    };
+    for update in [beyond, of_key] {
+        let refused = long.update(update, &client()).await.unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                SessionError::LimitNotPermitted {
+                    limit: "life_max",
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+    }
+    assert_eq!(long.info().limits.life_max, Some(Duration::from_secs(3600)));
+
+    let now = life(Life::FromNow(Duration::from_millis(1)));
+    long.update(now.clone(), &client()).await.unwrap();
+    becomes(&long, SessionState::Closed).await;
+    let ended = long.update(now, &client()).await.unwrap_err();
+    assert!(matches!(ended, SessionError::State { .. }), "{ended}");
     assert_eq!(place.leftovers(), [""; 0]);
 }

@@ -29,6 +29,7 @@ OPERATIONS: Dict[str, Tuple[str, str]] = {
     "create_session": ("POST", "/v1/sessions"),
     "list_sessions": ("GET", "/v1/sessions"),
     "get_session": ("GET", "/v1/sessions/{session}"),
+    "update_session": ("PATCH", "/v1/sessions/{session}"),
     "delete_session": ("DELETE", "/v1/sessions/{session}"),
     "pause_session": ("POST", "/v1/sessions/{session}/pause"),
     "resume_session": ("POST", "/v1/sessions/{session}/resume"),

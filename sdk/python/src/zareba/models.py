@@ -86,6 +86,7 @@ __all__ = [
     "ToolPage",
     "ToolsAdded",
     "UseTool",
+    "UpdateSession",
     "WindowSize",
 ]
 
@@ -124,6 +125,14 @@ class SessionLimits(Asked):
     idle_timeout: Optional[float] = None
     when_idle: Optional[Idle] = None
     life_max: Optional[float] = None
+
+
+class UpdateSession(Asked):
+    """What shall be different about a sandbox; what is left out stays."""
+
+    limits: SessionLimits = Field(default_factory=SessionLimits)
+    ends_in: Optional[float] = None
+    labels: Optional[Dict[str, str]] = None
 
 
 class Network(Asked):

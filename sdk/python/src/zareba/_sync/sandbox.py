@@ -88,6 +88,7 @@ class Sandbox:
         secrets: Optional[Mapping[str, str]] = None,
         labels: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        no_change_timeout: Optional[float] = None,
         network: Optional[str] = None,
         allow: Optional[Sequence[str]] = None,
         deny: Sequence[str] = (),
@@ -95,6 +96,7 @@ class Sandbox:
         cpus: Optional[float] = None,
         pids: Optional[int] = None,
         disk: Union[int, str, None] = None,
+        workspace_mode: Optional[str] = None,
         user: Optional[str] = None,
         mounts: Sequence[str] = (),
         best_effort: bool = False,
@@ -110,15 +112,16 @@ class Sandbox:
         `image` is the container image whose files it has, `workspace` a directory of the server's
         machine to work in. `env` and `secrets` are variables of its shells, programs and
         tools; secrets are masked wherever they would be stored or shown. `timeout` is
-        how long a command may take that does not say so itself. After `idle_timeout` seconds
-        without use happens what `when_idle` says: "pause", "close" or "stay". `life_max` ends it in
-        any case.
+        how long a command may take that does not say so itself, `no_change_timeout` how long it
+        may be silent. After `idle_timeout` seconds without use happens what `when_idle` says:
+        "pause", "close" or "stay". `life_max` ends it in any case.
 
         `network` is what it can reach: "none", "filtered" or "host". `allow` lists the hosts of a
         filtered network, which it then is, and `deny` those that are let through in no case.
-        `memory` and `disk` are bytes or a text such as "512MiB", `cpus` may have a fraction. `user`
-        and `mounts` are for the runtime `docker`. What the runtime cannot hold is an error, or with
-        `best_effort` named in `info().not_held`.
+        `memory` and `disk` are bytes or a text such as "512MiB", `cpus` may have a fraction.
+        `workspace_mode` is how the workspace appears: "read-only", "copy-on-write" or "read-write".
+        `user`, as "UID" or "UID:GID", and `mounts` are for the runtime `docker`. What the runtime
+        cannot hold is an error, or with `best_effort` named in `info().not_held`.
         """
         client = client or default_client()
         limits = _checks.made(
@@ -137,10 +140,12 @@ class Sandbox:
             secrets=_checks.texts(secrets, "secrets"),
             labels=_checks.texts(labels, "labels"),
             timeout=_checks.timeout(timeout),
+            no_change_timeout=_checks.seconds(no_change_timeout, "no_change_timeout"),
             network=_network(network, allow, deny),
             resources=_checks.made(
                 models.Resources, memory=memory, cpus=cpus, pids=pids, disk=disk
             ),
+            workspace_mode=workspace_mode,
             user=user,
             mounts=list(mounts),
             best_effort=best_effort,
@@ -442,6 +447,34 @@ class Sandbox:
         """Counts as use, so that it does not go to sleep for another while."""
         return self._about("keep_session_alive")
 
+    def set_timeout(self, seconds: float) -> models.Session:
+        """Lets it live so many seconds from now on, whatever was asked for before.
+
+        More than the operator's settings or the key permit is an error.
+        """
+        return self._update(ends_in=_checks.seconds(seconds, "seconds"))
+
+    def update(
+        self,
+        *,
+        idle_timeout: Optional[float] = None,
+        when_idle: Union[models.Idle, str, None] = None,
+        life_max: Optional[float] = None,
+        labels: Optional[Mapping[str, str]] = None,
+    ) -> models.Session:
+        """Changes when it goes to sleep, when it ends, or its labels; what is left out stays.
+
+        The arguments mean what they do in :meth:`create`; `labels` replaces all that it has.
+        """
+        limits = _checks.made(
+            models.SessionLimits,
+            idle_timeout=_checks.seconds(idle_timeout, "idle_timeout"),
+            when_idle=when_idle,
+            life_max=_checks.seconds(life_max, "life_max"),
+        )
+        named = None if labels is None else _checks.texts(labels, "labels")
+        return self._update(limits=limits, labels=named)
+
     def close(self, purge: bool = False) -> None:
         """Ends it. Its log is kept, unless that is to go as well. Twice is no error."""
         call = _calls.session("delete_session", self.id)
@@ -460,6 +493,12 @@ class Sandbox:
                 code="unsupported",
                 hint="the server's settings name the user of a sandbox",
             )
+
+    def _update(self, **changes: Any) -> models.Session:
+        update = _checks.made(models.UpdateSession, **changes)
+        call = _calls.session("update_session", self.id).carrying(update)
+        self._session = self._client.ask(call, models.Session)
+        return self._session
 
     def _about(self, operation: str) -> models.Session:
         call = _calls.session(operation, self.id)
