@@ -1,8 +1,8 @@
-//! Documents name only what exists: routes, settings, variables, commands, flags, and
-//! in documents for engineers files and names of the code.
+//! Documents name only what exists: routes, settings, variables, commands, flags, and in documents
+//! for engineers files and names of the code. So do messages and comments of the program, as far as
+//! routes, settings and commands go.
 //!
-//! Read is what a document marks as code, between backticks and in fenced blocks. Prose is not
-//! judged. Each list of what exists comes from a file that another test keeps true.
+//! Read is what is marked as code, between backticks and in fenced blocks. Prose is not judged. Each list of what exists comes from a file that another test keeps true.
 
 mod code_names;
 mod commands;
@@ -30,6 +30,8 @@ struct Marked<'a> {
 enum Marking<'a> {
     /// Between backticks.
     Inline,
+    /// Between backticks in the program's own text.
+    Message,
     /// A whole block; its language, empty when it names none.
     Block(&'a str),
 }
@@ -40,6 +42,25 @@ fn current(repository: &Repository) -> impl Iterator<Item = (&str, &str)> {
     repository
         .documents()
         .filter(|(path, _)| *path != "CHANGELOG.md" && !path.starts_with("e2e/"))
+}
+
+/// Path and pieces of every document, and of the program's messages and comments.
+fn with_messages(repository: &Repository) -> impl Iterator<Item = (&str, Vec<Marked<'_>>)> {
+    let documents = current(repository).map(|(path, text)| (path, marked(text)));
+    let sources = repository.rust_sources().filter(|(path, _)| {
+        let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
+        path.contains("/src/") && !path.starts_with("crates/xtask/") && !is_test
+    });
+    documents.chain(sources.map(|(path, text)| (path, marked_in_lines(text))))
+}
+
+/// Every piece between two backticks of one line.
+fn marked_in_lines(source: &str) -> Vec<Marked<'_>> {
+    let mut found = Vec::new();
+    for (index, line) in source.lines().enumerate() {
+        inline(line, index + 1, Marking::Message, &mut found);
+    }
+    found
 }
 
 /// Every piece of code in a document, in its order.
@@ -56,7 +77,7 @@ fn marked(text: &str) -> Vec<Marked<'_>> {
         if (fence.is_some() || (!in_block && line.trim().is_empty()))
             && let Some((first, from)) = paragraph.take()
         {
-            inline(&text[from..start], first, &mut found);
+            inline(&text[from..start], first, Marking::Inline, &mut found);
         }
         match (fence, block) {
             (Some(language), None) => {
@@ -78,20 +99,20 @@ fn marked(text: &str) -> Vec<Marked<'_>> {
         }
     }
     if let Some((first, from)) = paragraph {
-        inline(&text[from..], first, &mut found);
+        inline(&text[from..], first, Marking::Inline, &mut found);
     }
     found
 }
 
 /// The pieces between backticks of one paragraph, whose first line is `first`.
-fn inline<'a>(paragraph: &'a str, first: usize, found: &mut Vec<Marked<'a>>) {
+fn inline<'a>(paragraph: &'a str, first: usize, place: Marking<'a>, found: &mut Vec<Marked<'a>>) {
     let mut line = first;
     for (index, piece) in paragraph.split('`').enumerate() {
         if index % 2 == 1 {
             found.push(Marked {
                 line,
                 text: piece,
-                place: Marking::Inline,
+                place,
             });
         }
         line += piece.matches('\n').count();
@@ -117,6 +138,20 @@ mod tests {
                 piece(10, "f", Marking::Inline),
             ]
         );
+    }
+
+    #[test]
+    fn messages_of_the_program_are_read_and_those_of_tests_are_not() {
+        let text = "//! A.\nhint(\"run `zareba ps`\");\n";
+        let repository = Repository::of(&[
+            ("crates/cli/src/a.rs", text),
+            ("crates/cli/src/a_tests.rs", text),
+            ("crates/cli/tests/it/a.rs", text),
+        ]);
+        let found: Vec<(&str, usize)> = with_messages(&repository)
+            .flat_map(|(path, pieces)| pieces.into_iter().map(move |piece| (path, piece.line)))
+            .collect();
+        assert_eq!(found, [("crates/cli/src/a.rs", 2)]);
     }
 
     #[test]

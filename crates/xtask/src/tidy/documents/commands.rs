@@ -6,7 +6,7 @@ mod words;
 
 use help::{Command, Help};
 
-use super::{Marked, Marking, current, marked};
+use super::{Marked, Marking, with_messages};
 use crate::tidy::report::Finding;
 use crate::tidy::repository::Repository;
 
@@ -34,8 +34,8 @@ const FLAGS_OF_OTHERS: &[&str] = &[
 pub(in crate::tidy) fn check(repository: &Repository) -> Vec<Finding> {
     let help = Help::of(repository);
     let mut findings = Vec::new();
-    for (path, text) in current(repository) {
-        for piece in marked(text) {
+    for (path, pieces) in with_messages(repository) {
+        for piece in pieces {
             let faults = faults(&help, &piece).into_iter();
             findings.extend(faults.map(|(line, fault)| Finding::at_line(path, line, fault)));
         }
@@ -56,7 +56,7 @@ fn faults(help: &Help<'_>, piece: &Marked<'_>) -> Vec<(usize, String)> {
                 .into_iter()
                 .collect()
         }
-        Marking::Inline => words::lines(piece.text)
+        Marking::Inline | Marking::Message => words::lines(piece.text)
             .filter(|(_, words)| words.first().is_some_and(|word| word == "zareba"))
             .filter_map(|(_, words)| Some((piece.line, fault(help, &words[1..])?)))
             .collect(),

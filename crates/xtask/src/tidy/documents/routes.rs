@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Marked, current, marked};
+use super::{Marked, with_messages};
 use crate::tidy::report::Finding;
 use crate::tidy::repository::Repository;
 
@@ -26,8 +26,8 @@ const ELSEWHERE: &[&str] = &["/v1/traces", "/docs", "/redoc"];
 pub(in crate::tidy) fn check(repository: &Repository) -> Vec<Finding> {
     let operations = operations(repository.text(DOCUMENT).unwrap_or_default());
     let mut findings = Vec::new();
-    for (path, text) in current(repository) {
-        for piece in marked(text) {
+    for (path, pieces) in with_messages(repository) {
+        for piece in pieces {
             for route in routes(&piece) {
                 if !exists(repository, &operations, &route) {
                     let message = format!("no server has the route `{}`", route.spelt());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use super::{Marked, Marking, current, marked};
+use super::{Marked, Marking, with_messages};
 use crate::tidy::report::Finding;
 use crate::tidy::repository::Repository;
 
@@ -15,6 +15,8 @@ const END: &str = "<!-- reference: end -->";
 
 /// Words with a point that are no settings, though they begin like one.
 const NO_SETTINGS: &[&str] = &[
+    // The name of a registry.
+    "docker.io",
     // A method of the library.
     "session.run",
     // A table of OpenHands, in which keys are free.
@@ -37,7 +39,8 @@ const NO_SETTING_VARIABLES: &[&str] = &[
     "ZAREBA_LOG",
     "ZAREBA_MCP_TOKEN",
     "ZAREBA_URL",
-    // Read when the Python package is built.
+    // Read when a filter is built anew, and when the Python package is.
+    "ZAREBA_UPDATE_SECCOMP",
     "ZAREBA_WHEEL_BINARY",
     "ZAREBA_WHEEL_MACHINE",
 ];
@@ -55,8 +58,8 @@ const NO_SETTING_PREFIXES: &[&str] = &[
 pub(in crate::tidy) fn check(repository: &Repository) -> Vec<Finding> {
     let known = Known::of(repository.text(PAGE).unwrap_or_default());
     let mut findings = Vec::new();
-    for (path, text) in current(repository) {
-        for piece in marked(text) {
+    for (path, pieces) in with_messages(repository) {
+        for piece in pieces {
             let unknown = names(&piece)
                 .into_iter()
                 .filter(|(_, name)| !known.has(name));
@@ -147,7 +150,7 @@ fn flatten(known: &Known<'_>, section: &str, table: &Table, unknown: &mut Vec<St
         }
         let begins = |other: &&str| other.split('.').next() == Some(name) || *other == name;
         match value {
-            Value::Table(table) if known.sections.iter().any(|other| begins(other)) => {
+            Value::Table(table) if known.sections.iter().any(begins) => {
                 flatten(known, name, table, unknown);
             }
             _ => unknown.push(name.to_owned()),
@@ -169,7 +172,7 @@ fn is_key(name: &str) -> bool {
 /// variables.
 fn names<'a>(piece: &Marked<'a>) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
-    if piece.place == Marking::Inline && is_key(piece.text) {
+    if !matches!(piece.place, Marking::Block(_)) && is_key(piece.text) {
         found.push((piece.line, piece.text));
     }
     for (index, line) in piece.text.lines().enumerate() {

@@ -10,7 +10,7 @@ pub(super) const OVERVIEW: &str = "crates/cli/tests/it/snapshots/help.snap";
 pub(super) const PAGES: &str = "crates/cli/tests/it/snapshots/help-of-commands.snap";
 
 /// Commands that the overview does not list: the program starts them itself.
-const INTERNAL: &[&str] = &["supervise", "egress", "spawner", "dial", "help"];
+const INTERNAL: &[&str] = &["supervise", "egress", "spawner", "dial", "keep", "help"];
 
 /// Commands below others whose help is not in the snapshots.
 const WITHOUT_PAGE: &[&str] = &["key ls", "key rm", "log ls"];
