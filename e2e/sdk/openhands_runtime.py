@@ -7,6 +7,7 @@ Prints one line per case and a closing line; exits 0 when nothing failed.
 """
 
 import asyncio
+import contextlib
 import os
 import sys
 import tempfile
@@ -124,6 +125,61 @@ def the_workspace_is_the_one_that_is_named(scratch: Path) -> None:
         made.close()
     # The agent's work stays when its sandbox has gone.
     assert (given / 'made.txt').read_text() == 'done\n'
+
+
+@contextlib.contextmanager
+def named(**variables: str):
+    """Variables of this process for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@case
+def a_config_that_asks_for_confirmation_is_openhands_own(scratch: Path) -> None:
+    project = scratch / 'confirming'
+    project.mkdir()
+    (project / 'config.toml').write_text(f'[core]\nruntime = "{NAME}"\n[security]\nconfirmation_mode = true\n')
+    # Another mode, so that the server is another one than that of the cases before.
+    with contextlib.chdir(project), named(ZAREBA_NATIVE_WORKSPACE_MODE='copy-on-write'):
+        made = connected('confirming', workspace=project)
+        try:
+            output(made, f'echo changed > {made.workspace_root}/made.txt')
+        finally:
+            made.close()
+    assert sorted(os.listdir(project)) == ['config.toml']
+
+
+@case
+def a_server_that_keeps_no_changes_says_so_before_the_work(scratch: Path) -> None:
+    from openhands.core.exceptions import AgentRuntimeDisconnectedError
+    from zareba._private import PrivateServer, program
+
+    given = scratch / 'kept'
+    given.mkdir()
+    server = PrivateServer(program(os.environ), {'ZAREBA_NATIVE_WORKSPACE_MODE': 'copy-on-write'})
+    try:
+        place = server.place
+        with named(ZAREBA_URL=place.url, ZAREBA_API_KEY=place.key):
+            try:
+                connected('kept', workspace=given)
+            except AgentRuntimeDisconnectedError as error:
+                assert 'ZAREBA_NATIVE_WORKSPACE_MODE=copy-on-write' in str(error), error
+            else:
+                raise AssertionError('the work would have been lost')
+            with named(ZAREBA_NATIVE_WORKSPACE_MODE='copy-on-write'):
+                made = connected('kept', workspace=given)
+                output(made, f'echo changed > {made.workspace_root}/made.txt')
+                made.close()
+    finally:
+        server.end()
+    assert os.listdir(given) == []
 
 
 @case

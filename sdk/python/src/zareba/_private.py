@@ -27,22 +27,32 @@ _END_TIMEOUT = 60.0
 _SHOWN_MAX = 2000
 
 _lock = threading.Lock()
-_servers: Dict[FrozenSet[Tuple[str, str]], PrivateServer] = {}
-"""By the settings that they have beside those of this process."""
+_servers: Dict[Tuple[FrozenSet[Tuple[str, str]], bool], PrivateServer] = {}
+"""By the settings that they have beside those of this process, and whether they read a project's."""
 
 
 class PrivateServer:
-    """A server that nobody else knows of, with settings of its own beside those of this process."""
+    """A server that nobody else knows of, with settings of its own beside those of this process.
 
-    def __init__(self, program: str, settings: Optional[Mapping[str, str]] = None) -> None:
+    It runs in the current directory, whose `zareba.toml` it reads, or in its own.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        settings: Optional[Mapping[str, str]] = None,
+        in_project: bool = True,
+    ) -> None:
         self.directory = _directory()
         held, self._lifeline = os.pipe()
         ready, told = os.pipe()
         arguments = (program, self.directory, held, told)
+        guardian = os.path.abspath(_guardian.__file__)
         try:
             self._guardian = subprocess.Popen(
                 # Isolated: nothing in the current directory or the environment may be imported.
-                [sys.executable, "-I", "-S", _guardian.__file__, *map(str, arguments)],
+                [sys.executable, "-I", "-S", guardian, *map(str, arguments)],
+                cwd=None if in_project else self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, **(settings or {})},
@@ -90,15 +100,19 @@ class PrivateServer:
         )
 
 
-def server(environment: Mapping[str, str], settings: Optional[Mapping[str, str]] = None) -> Place:
+def server(
+    environment: Mapping[str, str],
+    settings: Optional[Mapping[str, str]] = None,
+    in_project: bool = True,
+) -> Place:
     """The private server of this process with some settings, started when there is none."""
-    kind = frozenset((settings or {}).items())
+    kind = (frozenset((settings or {}).items()), in_project)
     with _lock:
         there = _servers.get(kind)
         if there is None or not there.is_alive():
             if there is not None:
                 there.end()
-            there = _servers[kind] = PrivateServer(program(environment), settings)
+            there = _servers[kind] = PrivateServer(program(environment), settings, in_project)
         return there.place
 
 

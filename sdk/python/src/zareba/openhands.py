@@ -32,12 +32,14 @@ except ImportError as error:
 from . import _http, _place, _private, models
 from ._sync.client import Client
 from ._sync.sandbox import Sandbox
-from .errors import DisconnectedError, NotFoundError, ZarebaError
+from .errors import DisconnectedError, NotFoundError, PermissionDeniedError, ZarebaError
 
 __all__ = ["ZarebaRuntime"]
 
 _MODE = "ZAREBA_NATIVE_WORKSPACE_MODE"
 """Whether changes to the workspace are changes to the directory that it is."""
+_KEPT = "read-write"
+"""They are, as with OpenHands' own runtimes."""
 _LABEL = "openhands.sid"
 """The label by which the sandbox of a conversation is found again."""
 
@@ -47,13 +49,13 @@ class ZarebaRuntime(ActionExecutionClient):  # type: ignore[misc]
 
     It is found again by the conversation's name, and closed with the runtime, unless OpenHands
     says that it shall stay (`keep_runtime_alive`). `workspace_base` is the directory to work in,
-    and what the agent changes there is changed, as with OpenHands' own runtimes; on a server
-    that is named or runs already, its settings decide on that, and a warning says so.
+    and what the agent changes there is changed, as with OpenHands' own runtimes. A server that
+    does not permit that refuses it; with `ZAREBA_NATIVE_WORKSPACE_MODE=copy-on-write` the agent
+    works on a copy, and a warning says so.
     `runtime_container_image`, where it is set, is the image whose files the sandbox has.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._is_private = not _is_named()
         self._client = _client()
         self._sandbox: Optional[Sandbox] = None
         super().__init__(*args, **kwargs)
@@ -130,21 +132,29 @@ class ZarebaRuntime(ActionExecutionClient):  # type: ignore[misc]
             return Sandbox.create(
                 self.config.sandbox.runtime_container_image,
                 workspace=self.config.workspace_base,
+                workspace_mode=self._workspace_mode(),
                 labels={_LABEL: self.sid},
                 client=self._client,
             )
         except (DisconnectedError, NotFoundError) as error:
             raise AgentRuntimeDisconnectedError(str(error)) from error
+        except PermissionDeniedError as error:
+            if "`workspace_mode`" not in str(error):
+                raise
+            raise AgentRuntimeDisconnectedError(
+                f"{error}; set {_MODE}=copy-on-write to let the agent work on a copy, whose "
+                "changes end with the sandbox"
+            ) from error
+
+    def _workspace_mode(self) -> Optional[str]:
+        """How the workspace appears; nothing is asked where the sandbox has an empty one."""
+        return os.environ.get(_MODE, _KEPT) if self.config.workspace_base else None
 
     def _tell_of_workspace(self) -> None:
-        """Says on whom it depends whether changes go with the sandbox."""
-        if self.config.workspace_base and not self._is_private:
-            self.log(
-                "warning",
-                f"the server at {self._client.place().url} decides whether what changes in the "
-                f"workspace is kept in {self.config.workspace_base}: with the runtime `native`, "
-                "only if its setting `native.workspace_mode` is `read-write`",
-            )
+        """Says that changes go with the sandbox, where they do."""
+        base = self.config.workspace_base
+        if base and self._built().info().workspace_mode != _KEPT:
+            self.log("warning", f"what changes in the workspace is not kept in {base}")
 
     def _built(self) -> Sandbox:
         if self._sandbox is None:
@@ -182,8 +192,11 @@ def _client() -> Client:
     if _is_named():
         return Client()
     environment = os.environ
-    settings = {} if _MODE in environment else {_MODE: "read-write"}
-    place = _private.server(environment, settings)
+    settings = {} if _MODE in environment else {_MODE: _KEPT}
+    # OpenHands reads its `config.toml` itself and does what that says, such as asking its user
+    # before an action, so that a server does not have to. A `zareba.toml` comes before that file.
+    in_project = os.path.exists("zareba.toml")
+    place = _private.server(environment, settings, in_project)
     return Client(place.url, place.key)
 
 
