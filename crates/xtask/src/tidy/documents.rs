@@ -2,7 +2,8 @@
 //! for engineers files and names of the code. So do messages and comments of the program, as far as
 //! routes, settings and commands go.
 //!
-//! Read is what is marked as code, between backticks and in fenced blocks. Prose is not judged. Each list of what exists comes from a file that another test keeps true.
+//! Read is what is marked as code, between backticks and in fenced blocks. Prose is not judged. Each
+//! list of what exists comes from a file that another test keeps true.
 
 mod code_names;
 mod commands;
