@@ -149,6 +149,10 @@ pub struct Session {
     /// Its name.
     #[schema(value_type = String)]
     pub id: SessionId,
+    /// What its owner calls it, for administrators, who see its unique id as `id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub name: Option<SessionId>,
     /// Whose it is.
     pub owner: String,
     /// The runtime that it runs in.

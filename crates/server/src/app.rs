@@ -6,9 +6,9 @@ use std::{
 };
 
 use tokio::sync::watch;
-use zareba_api::{Access, ErrorCode};
+use zareba_api::{Access, ErrorCode, KeyScope};
 use zareba_protocol::SessionId;
-use zareba_session::{AdmittedSandbox, Session, SessionState, Sessions, Surface};
+use zareba_session::{AdmittedSandbox, Session, SessionError, SessionState, Sessions, Surface};
 
 use crate::{
     auth::{Authenticator, Principal},
@@ -123,13 +123,26 @@ pub(crate) async fn session(
     name: &str,
 ) -> Result<Arc<Session>, ApiError> {
     let not_found = || ApiError::no_session(name);
-    let id = SessionId::new(name).map_err(|_| not_found())?;
-    let session = sessions.get(&id).await?;
-    if principal.may_see(&session.info()) {
-        Ok(session)
-    } else {
-        Err(not_found())
+    let name = SessionId::new(name).map_err(|_| not_found())?;
+    let is_seen = |session: &Arc<Session>| principal.may_see(&session.info());
+    let ids = principal.ids_of(&name)?;
+    // Open ones first: to find them, no database is asked.
+    let open = ids.iter().filter_map(|id| sessions.open(id));
+    if let Some(session) = open.into_iter().find(is_seen) {
+        return Ok(session);
     }
+    for id in &ids {
+        match sessions.get(id).await {
+            Ok(session) if is_seen(&session) => return Ok(session),
+            Ok(_) | Err(SessionError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let named = match principal.scope {
+        KeyScope::Admin => sessions.named(&name).await?,
+        KeyScope::Session | KeyScope::Read => None,
+    };
+    named.filter(is_seen).ok_or_else(not_found)
 }
 
 /// Whether a session may be used as it is, or woken for it.
@@ -139,7 +152,7 @@ fn may_enter(principal: &Principal, state: SessionState) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use zareba_api::{KeyQuota, KeyScope};
+    use zareba_api::KeyQuota;
     use zareba_session::Owner;
 
     use super::*;

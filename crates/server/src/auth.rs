@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use http::{HeaderMap, header::AUTHORIZATION};
 use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope};
 use zareba_protocol::SessionId;
-use zareba_session::{Owner, Requester, RequesterScope, SessionInfo, Surface};
+use zareba_session::{Owner, Requester, RequesterScope, Session, SessionInfo, Surface, own_id};
 use zareba_wire::serving::WrongKeys;
 
 use crate::{Keys, error::ApiError, telemetry::Telemetry, usage::Usage};
@@ -50,6 +50,21 @@ impl Principal {
     pub fn may_see(&self, session: &SessionInfo) -> bool {
         let is_meant = self.session.as_ref().is_none_or(|only| *only == session.id);
         is_meant && (self.scope == KeyScope::Admin || self.owner == session.owner)
+    }
+
+    /// The ids that a name of a session can mean: that of the owner's own session of that name, and the
+    /// name itself. Administrators name sessions by their ids.
+    pub(crate) fn ids_of(&self, name: &SessionId) -> Result<Vec<SessionId>, ApiError> {
+        if self.scope == KeyScope::Admin {
+            return Ok(vec![name.clone()]);
+        }
+        Ok(vec![own_id(&self.owner, name)?, name.clone()])
+    }
+
+    /// What a session is called in answers: by its owner's name for it, and by its id for administrators.
+    pub(crate) fn name_of<'a>(&self, session: &'a Session) -> &'a SessionId {
+        let own = session.name().filter(|_| self.scope != KeyScope::Admin);
+        own.unwrap_or_else(|| session.id())
     }
 
     /// Whether its scope is enough for an access class.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use zareba_api as api;
+use zareba_api::{self as api, KeyScope};
 use zareba_eventlog::{EntryKind, Health};
 use zareba_runtime::{
     Grant, Isolation, NetworkRequest, PoolCounts, RequestField, Runtime, SandboxRequest,
@@ -13,11 +13,14 @@ use zareba_session::{
     SessionLimits, SessionState, SessionUpdate, Setup, event_json,
 };
 
+use crate::auth::Principal;
+
 pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> NewSession {
     let request = request(&create);
     let secrets = create.secrets.into_iter();
     NewSession {
         id: create.id,
+        name: None,
         runtime: create.runtime,
         image: create.image,
         workspace: create.workspace.map(PathBuf::from),
@@ -137,7 +140,11 @@ pub(crate) fn limit_pointer(limit: &str) -> &'static str {
     }
 }
 
-pub(crate) fn session(info: SessionInfo) -> api::Session {
+pub(crate) fn session(info: SessionInfo, viewer: &Principal) -> api::Session {
+    let (id, name) = match (viewer.scope, info.name) {
+        (KeyScope::Session | KeyScope::Read, Some(name)) => (name, None),
+        (_, name) => (info.id, name),
+    };
     let Grant {
         network,
         memory_bytes,
@@ -149,7 +156,8 @@ pub(crate) fn session(info: SessionInfo) -> api::Session {
         not_held,
     } = info.grant;
     api::Session {
-        id: info.id,
+        id,
+        name,
         owner: info.owner.0,
         runtime: info.runtime,
         image: info.image,

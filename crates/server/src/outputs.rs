@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;
 use tokio::time::{Instant, Interval};
 use zareba_api::OutputQuery;
-use zareba_session::ActionOutput;
+use zareba_session::{ActionOutput, Surface};
 
 use self::text::OutputText;
 use crate::{
@@ -48,7 +48,8 @@ pub(crate) async fn stream(
         Some(last) => last,
         None => query.from.unwrap_or(0),
     };
-    let mut output = session.output(action).await?;
+    let requester = principal.requester(Surface::Api);
+    let mut output = session.output(action, &requester).await?;
     if query.wait.is_some_and(|wait| wait.duration().is_zero()) {
         output.hurry();
     }

@@ -36,7 +36,7 @@ pub(crate) async fn open(
     let mut response = json(StatusCode::CREATED, &told(terminal.info()));
     let place = format!(
         "/v1/sessions/{}/terminals/{}",
-        session.id(),
+        principal.name_of(&session),
         terminal.name()
     );
     if let Ok(place) = HeaderValue::from_str(&place) {

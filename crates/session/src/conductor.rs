@@ -67,6 +67,7 @@ pub(crate) enum Ending {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) owner: Owner,
+    pub(crate) name: Option<SessionId>,
     pub(crate) runtime: String,
     pub(crate) image: Option<String>,
     pub(crate) workspace: Option<PathBuf>,
@@ -187,6 +188,7 @@ impl Conductor {
             mask,
             facts: Facts {
                 owner: document.owner,
+                name: document.name,
                 runtime: document.runtime,
                 image: document.image,
                 workspace: document.workspace,
@@ -224,6 +226,7 @@ impl Conductor {
         let now = self.now();
         SessionInfo {
             id: self.id.clone(),
+            name: self.facts.name.clone(),
             owner: self.facts.owner.clone(),
             runtime: self.facts.runtime.clone(),
             image: self.facts.image.clone(),
@@ -503,6 +506,7 @@ impl Conductor {
         let (now, facts) = (self.now(), &self.facts);
         SessionDocument {
             owner: facts.owner.clone(),
+            name: facts.name.clone(),
             runtime: facts.runtime.clone(),
             image: facts.image.clone(),
             workspace: facts.workspace.clone(),

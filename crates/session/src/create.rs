@@ -173,6 +173,7 @@ fn describe(
     let labels = labels.map(|(name, label)| (name.clone(), mask.text(label).into_owned()));
     SessionDocument {
         owner,
+        name: new.name.clone(),
         runtime,
         image: new.image.clone(),
         workspace: new.workspace.clone(),

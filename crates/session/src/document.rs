@@ -21,6 +21,9 @@ pub(crate) const KIND: &str = "session";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionDocument {
     pub(crate) owner: Owner,
+    /// What its owner calls it, where that is not its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<SessionId>,
     pub(crate) runtime: String,
     pub(crate) image: Option<String>,
     /// The directory of this machine that was asked for.
@@ -52,6 +55,9 @@ pub(crate) struct SessionDocument {
 
 /// In every document of a session, and in no tombstone.
 pub(crate) const OWNER: &str = "owner";
+
+/// In the documents of sessions that their owners have named.
+pub(crate) const NAME: &str = "name";
 
 /// In every document of a session that a server has.
 pub(crate) const HOLDER: &str = "holder";

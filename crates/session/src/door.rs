@@ -145,7 +145,11 @@ impl Door {
     }
 
     /// Asks the guard, and records a refusal.
-    async fn judge(&self, deed: &Deed, sandbox: Option<&SandboxId>) -> Result<(), RuntimeError> {
+    pub(crate) async fn judge(
+        &self,
+        deed: &Deed,
+        sandbox: Option<&SandboxId>,
+    ) -> Result<(), RuntimeError> {
         let info = self.session.as_ref().map(|session| session.info());
         let context = DeedContext {
             requester: &self.requester,
@@ -267,5 +271,55 @@ impl std::fmt::Debug for Door {
             .debug_struct("Door")
             .field("requester", &self.requester)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Owner, SessionInfo, Surface};
+
+    /// Never says anything.
+    struct Silent;
+
+    impl Guard for Silent {
+        fn assess<'a>(
+            &'a self,
+            _action: &'a zareba_protocol::ActionEvent,
+            _session: &'a SessionInfo,
+        ) -> BoxFuture<'a, Verdict> {
+            Box::pin(std::future::pending())
+        }
+
+        fn assess_deed<'a>(
+            &'a self,
+            _deed: &'a Deed,
+            _context: DeedContext<'a>,
+        ) -> BoxFuture<'a, Verdict> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_guard_that_does_not_answer_denies_the_deed() {
+        let door = Door {
+            guard: Arc::new(Silent),
+            log: Arc::new(Unkept),
+            session: None,
+            requester: Requester {
+                owner: Owner("ann".to_owned()),
+                key: None,
+                scope: None,
+                surface: Surface::Api,
+            },
+        };
+        let begun = Instant::now();
+        match door.admit(&Deed::ListPorts).await {
+            Err(RuntimeError::Denied { reason }) => {
+                assert_eq!(reason, "the guard did not answer in time");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(begun.elapsed(), GUARD_PATIENCE);
     }
 }

@@ -32,6 +32,8 @@ pub enum SessionState {
 pub struct SessionInfo {
     /// Its name.
     pub id: SessionId,
+    /// What its owner calls it, where that is not its id.
+    pub name: Option<SessionId>,
     /// Whose it is.
     pub owner: Owner,
     /// The runtime that it runs in.

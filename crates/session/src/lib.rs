@@ -15,6 +15,7 @@ mod guard;
 mod home;
 mod info;
 mod options;
+mod own_name;
 mod session;
 mod sessions;
 
@@ -55,6 +56,7 @@ pub use info::{SessionInfo, SessionState};
 pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
 pub use output::ActionOutput;
+pub use own_name::own_id;
 pub use permit::{Permissions, PermittedReach, PermittedRules, RequestMaxima};
 pub use session::{ActionRequest, Session};
 pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};

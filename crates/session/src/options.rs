@@ -26,8 +26,10 @@ impl fmt::Debug for Secret {
 /// What a session shall be like. Anything left out is as the server's settings say.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
-    /// Its name; `None` lets us choose a random one.
+    /// Its id; `None` lets us choose a random one.
     pub id: Option<SessionId>,
+    /// What its owner calls it, where the id is made of owner and name ([`own_id`](crate::own_id)).
+    pub name: Option<SessionId>,
     /// The runtime to run in.
     pub runtime: Option<String>,
     /// The image whose files it has.

@@ -14,7 +14,7 @@ use zareba_wire::output::{
     OUTPUT_WAIT_MAX, OutputPiece, OutputRequest, OutputState, StopMeans, StopRequest,
 };
 
-use crate::{Requester, SessionError, conductor::Conductor, event};
+use crate::{Deed, Door, Requester, SessionError, conductor::Conductor, event};
 
 /// Reads what an action writes to its terminal, as it comes, until the action has its observation.
 pub struct ActionOutput {
@@ -127,6 +127,17 @@ impl ActionOutput {
 }
 
 impl Conductor {
+    /// Asks the guard about what goes the session's own way and not through the door.
+    pub(crate) async fn judge(
+        self: &Arc<Self>,
+        deed: &Deed,
+        requester: &Requester,
+    ) -> Result<(), SessionError> {
+        let door = Door::of_session(self, requester.clone());
+        let sandbox = self.sandbox_id()?;
+        Ok(door.judge(deed, Some(&sandbox)).await?)
+    }
+
     /// Brings an action to its end before its time. One that has ended stays as it is.
     pub(crate) async fn stop_action(
         self: &Arc<Self>,
@@ -138,6 +149,11 @@ impl Conductor {
             // Also tells of a number that no action has.
             return ActionOutput::of(Arc::clone(self), action).await.map(drop);
         }
+        let deed = Deed::StopAction {
+            action: action.to_string(),
+            means,
+        };
+        self.judge(&deed, requester).await?;
         let said = event::object(json!({ "means": means.as_str(), "by": requester.to_value() }));
         let note = event::note_entry(Some(action), "stopped", said);
         self.record_aside(note).await;

@@ -46,6 +46,7 @@ fn native(network: Reachable) -> NativeRuntime {
                 inodes: 100_000,
             },
         },
+        strictness: zareba_runtime::Strictness::Strict,
     };
     NativeRuntime::new(native, local, walls)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    ActionOutput, AdmittedSandbox, Asked, Door, Mask, Requester, SessionError, SessionInfo,
+    ActionOutput, AdmittedSandbox, Asked, Deed, Door, Mask, Requester, SessionError, SessionInfo,
     SessionTools, SessionUpdate, Terminals, asked::Asker, conductor::Conductor, lifecycle::Why,
     path::Origin,
 };
@@ -36,6 +36,11 @@ impl Session {
     /// Its name.
     pub fn id(&self) -> &SessionId {
         &self.conductor.id
+    }
+
+    /// What its owner calls it, where that is not its id.
+    pub fn name(&self) -> Option<&SessionId> {
+        self.conductor.facts.name.as_ref()
     }
 
     /// How it is now.
@@ -77,12 +82,22 @@ impl Session {
         self.conductor.answer(action).await
     }
 
-    /// Reads what an action writes, while it runs and for a while afterwards.
+    /// Reads what an action writes, while it runs and for a while afterwards. The guard judges that;
+    /// it is not recorded, since what is read is not told to agents.
     ///
     /// # Errors
-    /// When there is no such action, or the log cannot be read.
-    pub async fn output(&self, action: u64) -> Result<ActionOutput, SessionError> {
-        ActionOutput::of(Arc::clone(&self.conductor), action).await
+    /// When there is no such action, the log cannot be read or the guard denies it.
+    pub async fn output(
+        &self,
+        action: u64,
+        requester: &Requester,
+    ) -> Result<ActionOutput, SessionError> {
+        let output = ActionOutput::of(Arc::clone(&self.conductor), action).await?;
+        let deed = Deed::ReadOutput {
+            action: action.to_string(),
+        };
+        self.conductor.judge(&deed, requester).await?;
+        Ok(output)
     }
 
     /// Brings an action to its end before its time: its observation tells of that. One that has

@@ -191,7 +191,21 @@ impl Sessions {
         Ok(Session::of(found))
     }
 
-    /// Sessions by name: of one owner or of everyone, behind a name, at most `limit`.
+    /// The session with an id, as long as it has not ended. Asks no database.
+    pub fn open(&self, session: &SessionId) -> Option<Arc<Session>> {
+        self.live.get(session).map(Session::of)
+    }
+
+    /// The session that one of all owners calls so; none when several do.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn named(&self, name: &SessionId) -> Result<Option<Arc<Session>>, SessionError> {
+        let found = shelf::named(name, &self.common, &self.live).await?;
+        Ok(found.map(Session::of))
+    }
+
+    /// Sessions by id: of one owner or of everyone, behind a name, at most `limit`.
     pub async fn list(
         &self,
         owner: Option<&Owner>,

@@ -40,6 +40,29 @@ pub(crate) async fn find(
     Ok(revive(id.clone(), written, found.version, common, live).await?)
 }
 
+/// The session that one of the owners calls so; none when several do.
+pub(crate) async fn named(
+    name: &SessionId,
+    common: &Arc<Common>,
+    live: &Arc<Live>,
+) -> Result<Option<Arc<Conductor>>, SessionError> {
+    let selection = Selection {
+        kind: document::KIND,
+        field: document::NAME,
+        text: Some(name.to_string()),
+        after: None,
+        limit: 2,
+    };
+    let mut found = common.log.store().select(selection).await?;
+    let (Some(one), true) = (found.pop(), found.is_empty()) else {
+        return Ok(None);
+    };
+    let Ok(id) = SessionId::new(one.name.name) else {
+        return Ok(None);
+    };
+    find(&id, common, live).await.map(Some)
+}
+
 /// A page of documents of sessions, those that are removed left out.
 pub(crate) async fn page(
     owner: Option<&Owner>,

@@ -175,6 +175,7 @@ fn native(state: &TempDir) -> NativeRuntime {
                 inodes: 100_000,
             },
         },
+        strictness: zareba_runtime::Strictness::Strict,
     };
     NativeRuntime::new(native_options(state), local, walls)
 }

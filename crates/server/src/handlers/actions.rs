@@ -54,15 +54,15 @@ pub(super) async fn run_event(
         requester: Some(principal.requester(Surface::Api)),
     };
     if query.wait && place.is_none() {
-        return run_waited(app, session, request).await;
+        return run_waited(app, principal, session, request).await;
     }
     let submitted = submit(session, request, place).await;
     let number = submitted.inspect_err(|_| app.telemetry.action("refused"))?;
     if !query.wait {
         app.telemetry.action("accepted");
-        return Ok(accepted(session, number));
+        return Ok(accepted(principal, session, number));
     }
-    let response = wait_for(app, session, number, app.settings.limits.wait).await?;
+    let response = wait_for(app, principal, session, number, app.settings.limits.wait).await?;
     app.telemetry.action(match response.status() {
         StatusCode::OK => "answered",
         _ => "accepted",
@@ -73,6 +73,7 @@ pub(super) async fn run_event(
 /// Runs an action in the request's own task: who waits for it anyway spares it the way to another.
 async fn run_waited(
     app: &App,
+    principal: &Principal,
     session: &Session,
     request: ActionRequest,
 ) -> Result<Response, ApiError> {
@@ -87,7 +88,7 @@ async fn run_waited(
         if let Some(number) = asked.number() {
             app.telemetry.action("accepted");
             asked.leave();
-            return Ok(accepted(session, number));
+            return Ok(accepted(principal, session, number));
         }
         // It is recorded and run whatever we say, so nothing but its answer would be true.
         if app.is_draining() {
@@ -98,7 +99,7 @@ async fn run_waited(
     // for once more.
     if let (Err(SessionError::ShuttingDown), Some(number)) = (&answer, asked.number()) {
         app.telemetry.action("accepted");
-        return Ok(accepted(session, number));
+        return Ok(accepted(principal, session, number));
     }
     let is_refused = answer.is_err() && asked.number().is_none();
     app.telemetry
@@ -142,7 +143,7 @@ pub(super) async fn answer(
     let patience = query
         .wait
         .map_or(Duration::ZERO, zareba_api::Seconds::duration);
-    wait_for(&app, &session, number, patience).await
+    wait_for(&app, &principal, &session, number, patience).await
 }
 
 pub(super) async fn stop(
@@ -164,22 +165,28 @@ pub(super) async fn stop(
 /// The observation, or 202 when the wait gets too long.
 async fn wait_for(
     app: &App,
+    principal: &Principal,
     session: &Session,
     number: u64,
     patience: Duration,
 ) -> Result<Response, ApiError> {
     if patience.is_zero() {
-        return answer_now(app, session, number).await;
+        return answer_now(app, principal, session, number).await;
     }
     tokio::select! {
         biased;
         answer = session.answer(number) => Ok(json(StatusCode::OK, &event_json(&*answer?))),
-        () = app.waited(patience) => Ok(accepted(session, number)),
+        () = app.waited(patience) => Ok(accepted(principal, session, number)),
     }
 }
 
 /// What the log has by now.
-async fn answer_now(app: &App, session: &Session, number: u64) -> Result<Response, ApiError> {
+async fn answer_now(
+    app: &App,
+    principal: &Principal,
+    session: &Session,
+    number: u64,
+) -> Result<Response, ApiError> {
     let store = app.sessions.log().store();
     if let Some(record) = store.answer(session.id().clone(), number).await? {
         return Ok(json(StatusCode::OK, &event_json(&record)));
@@ -189,16 +196,19 @@ async fn answer_now(app: &App, session: &Session, number: u64) -> Result<Respons
         let (session, sequence) = (session.id().clone(), number);
         return Err(SessionError::NoAction { session, sequence }.into());
     }
-    Ok(accepted(session, number))
+    Ok(accepted(principal, session, number))
 }
 
-fn accepted(session: &Session, action: u64) -> Response {
+fn accepted(principal: &Principal, session: &Session, action: u64) -> Response {
     let accepted = ActionAccepted {
-        session: session.id().clone(),
+        session: principal.name_of(session).clone(),
         action,
     };
     let mut response = json(StatusCode::ACCEPTED, &accepted);
-    let place = format!("/v1/sessions/{}/actions/{action}", session.id());
+    let place = format!(
+        "/v1/sessions/{}/actions/{action}",
+        principal.name_of(session)
+    );
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(LOCATION, place);
     }

@@ -13,6 +13,8 @@ use zareba_api::{
     Ticket,
 };
 
+use zareba_session::{Owner, SessionError, own_id};
+
 use super::json;
 use crate::{
     KeyError,
@@ -24,9 +26,17 @@ use crate::{
 
 pub(super) async fn create(
     State(app): State<Arc<App>>,
-    Json(new): Json<CreateKey>,
+    Json(mut new): Json<CreateKey>,
 ) -> Result<Response, ApiError> {
     require_rules(&app, new.quota.hosts.as_deref().unwrap_or_default())?;
+    if let Some(name) = &new.session {
+        let own = own_id(&Owner(new.owner.clone()), name)?;
+        match app.sessions.get(&own).await {
+            Ok(_) => new.session = Some(own),
+            Err(SessionError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     let created = app.authenticator.keys().create(new).await?;
     tracing::info!(
         key = created.key.id,
@@ -99,7 +109,9 @@ pub(super) async fn create_for_session(
             ..principal.quota.clone()
         },
     });
-    Ok(json(StatusCode::CREATED, &created.await?))
+    let mut created = created.await?;
+    created.key.session = Some(principal.name_of(&session).clone());
+    Ok(json(StatusCode::CREATED, &created))
 }
 
 /// A key never outlives the one that made it.

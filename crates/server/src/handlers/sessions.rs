@@ -14,8 +14,9 @@ use zareba_api::{
     CreateQuery, CreateSession, DeleteQuery, KeyScope, PageQuery, Seconds, SessionPage,
     SetVariables, UpdateSession,
 };
+use zareba_protocol::SessionId;
 use zareba_runtime::Sandbox as _;
-use zareba_session::{Session, SessionError, Surface};
+use zareba_session::{Session, SessionError, Surface, own_id};
 use zareba_wire::variables::VariableChanges;
 
 use super::json;
@@ -42,8 +43,14 @@ pub(super) async fn create(
     ])?;
     // Known beforehand, so that the session can be named when the wait for it gets too long.
     let mut new = convert::new_session(create, &principal.quota);
-    let id = match new.id.take() {
-        Some(id) => id,
+    let asked = new.id.take();
+    let id = match &asked {
+        Some(name) if principal.scope != KeyScope::Admin => {
+            require_unused(&app, &principal, name).await?;
+            new.name = Some(name.clone());
+            own_id(&principal.owner, name)?
+        }
+        Some(id) => id.clone(),
         None => app.sessions.choose_name(&new)?,
     };
     new.id = Some(id.clone());
@@ -58,13 +65,14 @@ pub(super) async fn create(
     });
     tokio::select! {
         made = creating => {
-            let session = made.map_err(|_| ApiError::internal())??;
+            let made = made.map_err(|_| ApiError::internal())?;
+            let session = made.map_err(|error| called(error, asked))?;
             let status = if query.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-            Ok(created(status, &session))
+            Ok(created(status, &session, &principal))
         }
         () = app.waited(app.settings.limits.wait) => {
             let session = app.sessions.get(&id).await?;
-            Ok(created(StatusCode::ACCEPTED, &session))
+            Ok(created(StatusCode::ACCEPTED, &session, &principal))
         }
     }
 }
@@ -81,9 +89,36 @@ fn require_patience(limits: &[(&str, Option<Seconds>)]) -> Result<(), ApiError> 
     Ok(())
 }
 
-fn created(status: StatusCode, session: &Session) -> Response {
-    let mut response = json(status, &convert::session(session.info()));
-    let place = format!("/v1/sessions/{}", session.id());
+/// Refuses a name that was the id of another session of this owner: one that an administrator's key made, or
+/// that is older than names of owners.
+async fn require_unused(
+    app: &App,
+    principal: &Principal,
+    name: &SessionId,
+) -> Result<(), ApiError> {
+    match app.sessions.get(name).await {
+        Ok(session) if session.info().owner == principal.owner => {
+            let session = name.clone();
+            Err(SessionError::Exists { session }.into())
+        }
+        Ok(_) | Err(SessionError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The error with the name that was asked for, and not with the id that was made of it.
+fn called(error: SessionError, asked: Option<SessionId>) -> ApiError {
+    let error = match (error, asked) {
+        (SessionError::Exists { .. }, Some(session)) => SessionError::Exists { session },
+        (SessionError::NameRemoved { .. }, Some(session)) => SessionError::NameRemoved { session },
+        (error, _) => error,
+    };
+    error.into()
+}
+
+fn created(status: StatusCode, session: &Session, principal: &Principal) -> Response {
+    let mut response = json(status, &convert::session(session.info(), principal));
+    let place = format!("/v1/sessions/{}", principal.name_of(session));
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(LOCATION, place);
     }
@@ -108,13 +143,23 @@ pub(super) async fn list(
         },
         None => {
             let owner = (principal.scope != KeyScope::Admin).then_some(&principal.owner);
-            let after = query.after.as_ref();
+            let after = match query.after {
+                None => None,
+                Some(after) => match app.session(&principal, after.as_str()).await {
+                    Ok(session) => Some(session.id().clone()),
+                    // It was removed; its place is where its id was.
+                    Err(_) => Some(after),
+                },
+            };
             // One more says whether there is another page.
-            app.sessions.list(owner, after, limit + 1).await
+            app.sessions.list(owner, after.as_ref(), limit + 1).await
         }
     };
     let has_more = sessions.len() > limit;
-    let mut sessions: Vec<_> = sessions.into_iter().map(convert::session).collect();
+    let sessions = sessions.into_iter();
+    let mut sessions: Vec<_> = sessions
+        .map(|info| convert::session(info, &principal))
+        .collect();
     sessions.truncate(limit);
     let last = sessions.last().map(|session| session.id.clone());
     let next = last.filter(|_| has_more);
@@ -127,7 +172,7 @@ pub(super) async fn get(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    Ok(shown(&session))
+    Ok(shown(&session, &principal))
 }
 
 pub(super) async fn update(
@@ -152,7 +197,7 @@ pub(super) async fn update(
     session
         .update(update, &principal.requester(Surface::Api))
         .await?;
-    Ok(shown(&session))
+    Ok(shown(&session, &principal))
 }
 
 pub(super) async fn delete(
@@ -183,7 +228,7 @@ pub(super) async fn pause(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     session.pause().await?;
-    Ok(shown(&session))
+    Ok(shown(&session, &principal))
 }
 
 pub(super) async fn resume(
@@ -193,7 +238,7 @@ pub(super) async fn resume(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     session.resume().await?;
-    Ok(shown(&session))
+    Ok(shown(&session, &principal))
 }
 
 pub(super) async fn keep_alive(
@@ -203,7 +248,7 @@ pub(super) async fn keep_alive(
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
     session.keep_alive();
-    Ok(shown(&session))
+    Ok(shown(&session, &principal))
 }
 
 pub(super) async fn inspect(
@@ -235,6 +280,6 @@ pub(super) async fn set_variables(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn shown(session: &Session) -> Response {
-    json(StatusCode::OK, &convert::session(session.info()))
+fn shown(session: &Session, principal: &Principal) -> Response {
+    json(StatusCode::OK, &convert::session(session.info(), principal))
 }

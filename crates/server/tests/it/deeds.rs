@@ -17,7 +17,7 @@ use crate::{
 
 /// Operations on a session that reach its sandbox, in an order in which they can be done, with the
 /// deed that each of them is.
-const REACH: [(&str, &str); 17] = [
+const REACH: [(&str, &str); 18] = [
     ("open_terminal", "terminal"),
     ("terminal_socket", "attach_terminal"),
     ("start_program", "program"),
@@ -38,8 +38,14 @@ const REACH: [(&str, &str); 17] = [
     ("connect_port", "port"),
 ];
 
+/// What goes a session's own way to the sandbox: the guard judges it, and its record is another.
+const OWN_WAY: [(&str, &str); 2] = [
+    ("stream_output", "read_output"),
+    ("stop_action", "stop_action"),
+];
+
 /// Those that do not, and those whose deeds are actions, which are judged and recorded as such.
-const STAY_OUTSIDE: [&str; 26] = [
+const STAY_OUTSIDE: [&str; 24] = [
     "list_terminals",
     "get_terminal",
     "close_terminal",
@@ -58,8 +64,6 @@ const STAY_OUTSIDE: [&str; 26] = [
     "unshare_port",
     "run_action",
     "get_observation",
-    "stream_output",
-    "stop_action",
     "list_events",
     "stream_events",
     "events_socket",
@@ -199,7 +203,8 @@ fn every_operation_on_a_session_says_whether_it_reaches_the_sandbox() {
     let on_sessions = operations::all().filter(|it| it.path.contains("{session}"));
     let on_sessions: BTreeSet<&str> = on_sessions.map(|it| it.id).collect();
     let reach = REACH.iter().map(|(operation, _)| *operation);
-    let said: BTreeSet<&str> = reach.chain(STAY_OUTSIDE).collect();
+    let own = OWN_WAY.iter().map(|(operation, _)| *operation);
+    let said: BTreeSet<&str> = reach.chain(own).chain(STAY_OUTSIDE).collect();
     let unsaid: Vec<_> = on_sessions.difference(&said).collect();
     assert_eq!(
         unsaid, [&""; 0],
@@ -312,6 +317,39 @@ async fn no_route_passes_a_guard_that_denies_and_nothing_is_done() {
     assert_eq!(after["content"], before["content"]);
     let events = ended(&site, &client.session).await;
     for (_, kind) in REACH {
+        let refused = events
+            .iter()
+            .filter(|it| it["deed"]["kind"] == kind && it["state"] == "refused");
+        assert_eq!(refused.count(), 1, "{kind}: {events:#?}");
+    }
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_and_end_of_an_action_do_not_pass_a_guard_that_denies() {
+    let site = Site::start_guarded(Arc::new(NoDeeds)).await;
+    let (client, _, _listener) = client(&site).await;
+    let path = format!("/v1/sessions/{}/actions", client.session);
+    let submit = Request::post(&format!("{path}?wait=false"), &run("sleep 1000")).key(&client.key);
+    let action = site.send(submit).await.expect(202)["action"].clone();
+    let ask = |operation: &str| match operation {
+        "stream_output" => Request::get(&format!("{path}/{action}/output?wait=0")),
+        _ => Request::post(&format!("{path}/{action}/stop"), &json!({})),
+    };
+    for (operation, _) in OWN_WAY {
+        let refused = site.send(ask(operation).key(&client.key)).await;
+        assert_eq!(refused.error(403), "guard_denied", "{operation}");
+    }
+    for (operation, _) in OWN_WAY {
+        let done = site.send(ask(operation).key(&site.admin)).await;
+        assert!(
+            (200..300).contains(&done.status),
+            "{operation}: {}",
+            done.text()
+        );
+    }
+    let events = ended(&site, &client.session).await;
+    for (_, kind) in OWN_WAY {
         let refused = events
             .iter()
             .filter(|it| it["deed"]["kind"] == kind && it["state"] == "refused");

@@ -270,17 +270,84 @@ async fn nothing_of_a_purged_session_opens_a_later_one() {
 
     let purge = Request::new("DELETE", "/v1/sessions/ci?purge=true").key(&ann);
     assert_eq!(site.send(purge).await.status, 204);
-    for key in [&ann, &ben] {
-        let refused = site.send(create(key)).await;
-        assert_eq!(refused.error(409), "exists");
-        let message = "the name `ci` was that of a session that was removed, and names are not \
-                       given again; choose another";
-        assert_eq!(refused.json()["error"]["message"], message);
-    }
+    let refused = site.send(create(&ann)).await;
+    assert_eq!(refused.error(409), "exists");
+    let message = "the name `ci` was that of a session that was removed, and names are not \
+                   given again; choose another";
+    assert_eq!(refused.json()["error"]["message"], message);
+    // To another owner it is free, as every name is that this owner has not used.
+    site.send(create(&ben)).await.expect(201);
     let alive = Request::get("/sessions/ci/alive").header("X-Session-API-Key", session_key);
     assert_eq!(site.send(alive).await.status, 403);
     let visit = site.send(Request::get(preview)).await;
     assert_eq!(visit.error(404), "not_found");
+    site.stop().await;
+}
+
+/// What one owner calls a session tells others nothing, and administrators see all.
+#[tokio::test]
+async fn a_name_is_unique_to_its_owner_and_cannot_be_probed_by_others() {
+    let site = Site::start().await;
+    let (ann, ben) = (site.key_of("ann").await, site.key_of("ben").await);
+    let create = |key: &str| Request::post("/v1/sessions", &json!({ "id": "ci" })).key(key);
+    let get = |key: &str| Request::get("/v1/sessions/ci").key(key);
+    let unknown = site.send(get(&ben)).await;
+    let of_ann = site.send(create(&ann)).await.expect(201);
+    assert_eq!(of_ann["id"], "ci");
+    let not_theirs = site.send(get(&ben)).await;
+    assert_eq!(not_theirs.error(404), unknown.error(404));
+    assert_eq!(
+        not_theirs.json()["error"]["message"],
+        unknown.json()["error"]["message"]
+    );
+    // Only one has the name, and an administrator can use it.
+    assert_eq!(
+        site.get("/v1/sessions/ci").await.expect(200)["owner"],
+        "ann"
+    );
+    assert_eq!(site.send(create(&ben)).await.expect(201)["id"], "ci");
+    for (key, owner) in [(&ann, "ann"), (&ben, "ben")] {
+        let again = site.send(create(key)).await;
+        assert_eq!(again.error(409), "exists");
+        let message = again.json()["error"]["message"].clone();
+        assert!(message.as_str().unwrap().contains("`ci`"), "{message}");
+        assert_eq!(site.send(get(key)).await.expect(200)["owner"], owner);
+        let listed = site.send(Request::get("/v1/sessions").key(key)).await;
+        let listed = listed.expect(200)["sessions"].clone();
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+        assert_eq!(listed[0]["id"], "ci");
+        let after = Request::get("/v1/sessions?after=ci").key(key);
+        assert_eq!(site.send(after).await.expect(200)["sessions"], json!([]));
+    }
+    let all = site.get("/v1/sessions").await.expect(200)["sessions"].clone();
+    let named: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(named, ["ci", "ci"]);
+    assert_ne!(all[0]["id"], all[1]["id"]);
+    // Two have the name now, so that only the ids tell which is meant.
+    assert_eq!(site.get("/v1/sessions/ci").await.error(404), "not_found");
+    for session in all.as_array().unwrap() {
+        let path = format!("/v1/sessions/{}", session["id"].as_str().unwrap());
+        assert_eq!(site.get(&path).await.expect(200)["owner"], session["owner"]);
+        let theirs = [&ann, &ben][usize::from(session["owner"] == "ann")];
+        assert_eq!(
+            site.send(Request::get(&path).key(theirs)).await.error(404),
+            "not_found"
+        );
+    }
+    let bound = json!({ "owner": "ben", "scope": "session", "session": "ci" });
+    let bound = site.key(bound).await;
+    assert_eq!(site.send(get(&bound)).await.expect(200)["owner"], "ben");
+    let own = json!({ "scope": "session" });
+    let own = Request::post("/v1/sessions/ci/keys", &own).key(&ann);
+    let own = site.send(own).await.expect(201);
+    assert_eq!(own["key"]["session"], "ci");
+    let own = own["secret"].as_str().unwrap().to_owned();
+    assert_eq!(site.send(get(&own)).await.expect(200)["owner"], "ann");
     site.stop().await;
 }
 

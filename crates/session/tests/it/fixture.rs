@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use zareba_eventlog::{Durability, EntryKind, EventLog};
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ActionEvent, RunCommand, ShellName};
-use zareba_runtime::Runtime;
+use zareba_runtime::{Runtime, Strictness};
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
     ServerLifetime, SystemMode, Usage, Walls, WorkspaceMode,
@@ -173,6 +173,7 @@ fn walls() -> Walls {
                 inodes: 100_000,
             },
         },
+        strictness: Strictness::Strict,
     }
 }
 
