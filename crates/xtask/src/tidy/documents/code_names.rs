@@ -11,7 +11,24 @@ use crate::tidy::report::Finding;
 use crate::tidy::repository::Repository;
 
 /// Documents for engineers; a name at the end of a folder stands for all below it.
-const ABOUT_CODE: &[&str] = &["ARCHITECTURE.md", "docs/design/", "docs/glossary.md"];
+const ABOUT_CODE: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "crates/README.md",
+    "docs/adding-an-action.md",
+    "docs/design/",
+    "docs/glossary.md",
+    "docs/runtimes.md",
+    "docs/shells.md",
+    "docs/escapes.md",
+    "docs/seccomp-profile.md",
+];
+
+/// Files that are made when the program runs.
+const MADE: &[&str] = &["server.json"];
+
+/// Names of the kernel that no source file spells, and the example of a number in a test's name.
+const ELSEWHERE: &[&str] = &["AF_KEY", "AF_XDP", "ns_4"];
 
 /// Ends of names of files that are parts of the repository.
 const FILE_ENDINGS: &[&str] = &[".rs", ".rc", ".rare", ".md", ".toml", ".json", ".py"];
@@ -66,7 +83,7 @@ fn fault(repository: &Repository, words: &BTreeSet<&str>, text: &str) -> Option<
     // `file.rs: function` and `file.rs` alike.
     let (first, rest) = text.split_once(": ").unwrap_or((text, ""));
     if is_file(first) {
-        let is_there = exists(repository, first);
+        let is_there = MADE.contains(&first) || exists(repository, first);
         let missing = rest.split(' ').find_map(|name| unknown_name(words, name));
         return match is_there {
             false => Some(format!("there is no file `{first}`")),
@@ -111,7 +128,7 @@ fn unknown_name<'a>(words: &BTreeSet<&str>, text: &'a str) -> Option<&'a str> {
     };
     name.split("::")
         .filter(|part| is_telling(part))
-        .find(|part| !words.contains(part))
+        .find(|part| !words.contains(part) && !ELSEWHERE.contains(part))
 }
 
 #[cfg(test)]
@@ -167,6 +184,6 @@ mod tests {
 
     #[test]
     fn documents_for_users_are_not_judged() {
-        assert_eq!(check_document("docs/shells.md", "`Gates`\n"), []);
+        assert_eq!(check_document("docs/tools.md", "`Gates`\n"), []);
     }
 }
