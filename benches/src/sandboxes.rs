@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use zareba_executor::{FileScope, Linting};
 use zareba_protocol::{Action, ObservationKind, RunCommand};
-use zareba_runtime::{Runtime, Sandbox, SandboxRequest, SandboxSpec};
+use zareba_runtime::{Runtime, Sandbox, SandboxRequest, SandboxSpec, Strictness};
 use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
 use zareba_runtime_native::{
     CliRuntime, DiskLimit, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, Reachable,
-    ServerLifetime, SystemMode, Usage, VariableStore, Walls, WorkspaceMode,
+    ServerLifetime, SystemMode, Usage, Walls, WorkspaceMode,
 };
 
 use crate::executor::Program;
@@ -95,7 +95,6 @@ impl<R: Runtime + 'static> Sandboxes<R> {
             shell: None,
             scope: FileScope::WholeFilesystem,
             linting: Linting::Off,
-            variables: VariableStore::DefaultShell,
         };
         let local = LocalOptions {
             program: program.binary.clone(),
@@ -247,6 +246,7 @@ fn walls() -> Walls {
                 inodes: 200_000,
             },
         },
+        strictness: Strictness::Strict,
     }
 }
 

@@ -97,7 +97,6 @@ impl<'a> Place<'a> {
                 ServerLifetime::WithUs => Farewell::Close,
                 ServerLifetime::KeptAlive { .. } => Farewell::Leave,
             },
-            ..ZarebaOptions::default()
         };
         let runtime = ZarebaRuntime::new(client, options);
         Ok(Backend::Server(Arc::new(runtime)))

@@ -263,6 +263,7 @@ mod tests {
     fn session(name: &str, owner: &str, created: i64) -> SessionInfo {
         SessionInfo {
             id: SessionId::new(name).unwrap(),
+            name: None,
             owner: Owner(owner.to_owned()),
             runtime: "cli".to_owned(),
             image: None,
