@@ -28,7 +28,7 @@ _SHOWN_MAX = 2000
 
 _lock = threading.Lock()
 _servers: Dict[Tuple[FrozenSet[Tuple[str, str]], bool], PrivateServer] = {}
-"""By the settings that they have beside those of this process, and whether they read a project's."""
+"""By their settings beside those of this process, and by whether they read a project."""
 
 
 class PrivateServer:
