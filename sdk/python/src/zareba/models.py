@@ -183,6 +183,8 @@ class Session(Told):
     """A sandbox, as the server tells of it."""
 
     id: str
+    name: Optional[str] = None
+    """What its owner calls it, for administrators, who see its unique id as `id`."""
     owner: str
     runtime: str
     image: Optional[str] = None
