@@ -98,7 +98,10 @@ impl Drop for RunDirectory {
         let path = self.claim.path();
         let walled = path.parent().and_then(Path::file_name) == Some(native::NAME.as_ref());
         match self.sandbox() {
-            Some(_) if walled => native::forget_group(path),
+            Some(_) if walled => {
+                native::forget_group(path);
+                native::remove_stand_ins(path);
+            }
             Some(sandbox) => members::kill(&sandbox),
             None => {}
         }

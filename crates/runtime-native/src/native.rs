@@ -46,6 +46,7 @@ pub use supervise::{SuperviseError, Supervision, Usage, supervise};
 pub use view::SystemMode;
 use view::View;
 pub(crate) use view::WORKSPACE;
+pub(crate) use view::remove_stand_ins;
 
 pub(crate) const NAME: &str = "native";
 
@@ -109,6 +110,8 @@ pub struct Walls {
     pub workspace: WorkspaceMode,
     /// What may be done to the machine's programs and settings, as seen inside.
     pub system: SystemMode,
+    /// Names in a workspace that cannot be made or changed if changes reach the machine.
+    pub guarded: Vec<String>,
     /// What can be reached over the network.
     pub network: Reachable,
     /// What the sandbox may use.

@@ -326,6 +326,9 @@ fn supervise(arguments: &mut Vec<OsString>, order: &Order<'_>, walls: &Walls, so
     add(arguments, [&"--disk", &usage.disk.bytes.to_string()]);
     add(arguments, [&"--inodes", &usage.disk.inodes.to_string()]);
     add(arguments, [&"--system", &system]);
+    if walls.workspace == WorkspaceMode::ReadWrite && !walls.guarded.is_empty() {
+        add(arguments, [&"--guarded", &walls.guarded.join("/")]);
+    }
     if walls.strictness == Strictness::BestEffort {
         add(arguments, [&"--best-effort"]);
     }

@@ -36,6 +36,7 @@ fn native(network: Reachable) -> NativeRuntime {
     let walls = Walls {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
+        guarded: Vec::new(),
         network,
         usage: Usage {
             memory_bytes: 512 * MIB,

@@ -32,6 +32,14 @@ pub(crate) struct SuperviseArguments {
     /// What may be done to the machine's programs and settings
     #[arg(long, value_name = "MODE", default_value = "copy-on-write")]
     pub(crate) system: SystemArgument,
+    /// Names in that directory that can be neither made nor changed, with `/` between them
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = '/',
+        allow_hyphen_values = true
+    )]
+    pub(crate) guarded: Vec<String>,
     /// What can be reached
     #[arg(long, value_name = "NETWORK", default_value = "none")]
     pub(crate) network: NetworkArgument,

@@ -61,6 +61,7 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
             SystemArgument::CopyOnWrite => SystemMode::CopyOnWrite,
             SystemArgument::ReadOnly => SystemMode::ReadOnly,
         },
+        guarded: arguments.guarded,
         reachable: reachable(arguments.network, arguments.egress.as_deref())?,
         limits: Usage {
             memory_bytes: arguments.memory,

@@ -25,6 +25,7 @@ pub(super) fn walls(settings: &Settings) -> Result<Walls, Failure> {
             SystemSetting::CopyOnWrite => SystemMode::CopyOnWrite,
             SystemSetting::ReadOnly => SystemMode::ReadOnly,
         },
+        guarded: native.guarded_names.clone(),
         network: match native.network {
             NetworkReach::None => Reachable::Nothing,
             NetworkReach::Filtered => Reachable::Listed(policy),

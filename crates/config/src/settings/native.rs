@@ -39,6 +39,29 @@ choice! {
     }
 }
 
+/// Names whose content editors, agents, shells and git of this machine run when a user opens or enters the
+/// directory, or commits in it. Not what its user starts knowingly: builds, tests, scripts.
+const USUAL_GUARDED_NAMES: [&str; 14] = [
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".gemini",
+    ".githooks",
+    ".husky",
+    ".idea",
+    ".mcp.json",
+    ".openhands",
+    ".vscode",
+    ".zareba",
+];
+
+fn usual_guarded_names() -> Vec<String> {
+    USUAL_GUARDED_NAMES.map(str::to_owned).to_vec()
+}
+
 /// Sandboxes that are kept ready, by runtime.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PoolSettings {
@@ -56,6 +79,9 @@ section! {
         workspace_mode: WorkspaceMode = WorkspaceMode::CopyOnWrite;
         /// How everything else appears: with changes that go with the sandbox, or without any.
         system: SystemMode = SystemMode::CopyOnWrite;
+        /// Names in a read-write workspace that a sandbox can neither make nor change, because programs of
+        /// this machine act on them. A missing one is an empty directory while the sandbox runs.
+        guarded_names: Vec<String> = usual_guarded_names(), check rules::guarded_names;
         /// What can be reached over the network: nothing, what `native.allow` lists, or all that
         /// this machine can reach.
         network: NetworkReach = NetworkReach::None;

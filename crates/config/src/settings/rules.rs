@@ -13,6 +13,12 @@ const WARM_SERVERS_MAX: u16 = 64;
 /// More waiting sandboxes than one machine has room for.
 const POOL_MAX: u16 = 256;
 
+/// Each costs a sandbox a mount, and the workspace a directory.
+const GUARDED_NAMES_MAX: usize = 64;
+
+/// The longest name of a file on Linux.
+const NAME_BYTES_MAX: usize = 255;
+
 /// What a sandbox needs to run a shell at all.
 const MEMORY_MIN: Size = Size::of(amounts::MEMORY_BYTES_MIN);
 const DISK_MIN: Size = Size::of(amounts::DISK_BYTES_MIN);
@@ -85,6 +91,24 @@ pub(super) fn network_name(name: &str) -> Result<(), Mismatch> {
         ));
     }
     Ok(())
+}
+
+pub(super) fn guarded_names(names: &[String]) -> Result<(), Mismatch> {
+    if names.len() > GUARDED_NAMES_MAX {
+        return Err(Mismatch::rule(format!(
+            "must be at most {GUARDED_NAMES_MAX} names"
+        )));
+    }
+    let is_name = |name: &String| {
+        let is_plain = !matches!(name.as_str(), "" | "." | "..") && name.len() <= NAME_BYTES_MAX;
+        is_plain && !name.contains(['/', '\0'])
+    };
+    match names.iter().all(is_name) {
+        true => Ok(()),
+        false => Err(Mismatch::rule(
+            "must be names directly in the workspace, such as `.envrc`, without `/`",
+        )),
+    }
 }
 
 fn at_least<T: PartialOrd + std::fmt::Display>(value: T, min: T) -> Result<(), Mismatch> {

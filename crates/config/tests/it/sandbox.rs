@@ -133,3 +133,21 @@ fn rules_are_lists_of_texts() {
         )
     );
 }
+
+#[test]
+fn guarded_names_are_names_directly_in_the_workspace_ns_6() {
+    let usual = Case::new().load().settings.native.guarded_names;
+    assert!(usual.contains(&".vscode".to_owned()) && usual.contains(&".envrc".to_owned()));
+    let none = Case::new().set("native.guarded_names=[]").load();
+    assert_eq!(none.settings.native.guarded_names, [""; 0]);
+    for bad in ["a/b", "..", "."] {
+        let set = format!("native.guarded_names=[\"ok\", \"{bad}\"]");
+        assert_eq!(
+            Case::new().set(&set).complaints(),
+            [
+                "flag `--set native.guarded_names`: `native.guarded_names` must be names directly in the \
+                 workspace, such as `.envrc`, without `/`"
+            ]
+        );
+    }
+}

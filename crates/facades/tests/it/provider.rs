@@ -165,6 +165,7 @@ fn native(state: &TempDir) -> NativeRuntime {
     let walls = Walls {
         workspace: WorkspaceMode::ReadWrite,
         system: SystemMode::CopyOnWrite,
+        guarded: Vec::new(),
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: MEMORY_BYTES,

@@ -25,6 +25,7 @@ impl Answer {
         let Walls {
             workspace,
             system: _,
+            guarded: _,
             network,
             usage,
             strictness,
@@ -100,6 +101,7 @@ pub(crate) fn answer(
         walls: Walls {
             workspace: workspace_mode.unwrap_or(walls.workspace),
             system: walls.system,
+            guarded: walls.guarded.clone(),
             network,
             usage: Usage {
                 memory_bytes: memory_bytes.unwrap_or(usual.memory_bytes),

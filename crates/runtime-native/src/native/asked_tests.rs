@@ -9,6 +9,7 @@ fn walls(network: Reachable) -> Walls {
     Walls {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
+        guarded: Vec::new(),
         network,
         usage: Usage {
             memory_bytes: 1 << 30,

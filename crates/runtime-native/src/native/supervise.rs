@@ -86,6 +86,8 @@ pub struct Supervision {
     pub mode: WorkspaceMode,
     /// What may be done to the machine's programs and settings, as seen inside.
     pub system: SystemMode,
+    /// Names in a workspace that cannot be made or changed if changes reach the machine.
+    pub guarded: Vec<String>,
     /// What can be reached over the network.
     pub reachable: Reachable,
     /// What the sandbox may use.
@@ -197,6 +199,8 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     };
     let ended = run(&supervision, &walls, &requests);
     drop(seen.lease);
+    drop(seen.workspace_lock);
+    view::remove_stand_ins(&supervision.directory);
     // Whatever happened, nothing of it stays.
     let _ = fs::remove_file(&supervision.socket);
     match groups.group() {
@@ -220,6 +224,7 @@ fn look(
         directory: &supervision.directory,
         workspace: supervision.workspace.as_deref(),
         mode: supervision.mode,
+        guarded: &supervision.guarded,
         resolver: match supervision.reachable {
             Reachable::Nothing => Resolver::None,
             Reachable::Listed(_) => {

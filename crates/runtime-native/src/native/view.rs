@@ -14,6 +14,7 @@ mod machine;
 mod places;
 mod secrets;
 mod skeleton;
+mod stand_in;
 mod workspace;
 
 use std::{
@@ -25,6 +26,7 @@ use std::{
 
 use zareba_confine::{Entry, EntryKind, Identity, Ownership, Root};
 
+pub(crate) use stand_in::remove as remove_stand_ins;
 pub(crate) use zareba_runtime::WorkspaceMode;
 
 /// The name of the sandbox's user.
@@ -88,6 +90,8 @@ pub(crate) struct Request<'a> {
     pub(crate) workspace: Option<&'a Path>,
     /// How that appears.
     pub(crate) mode: WorkspaceMode,
+    /// Names in it that cannot be made or changed if changes reach the machine.
+    pub(crate) guarded: &'a [String],
     /// Who answers for names.
     pub(crate) resolver: Resolver<'a>,
 }
@@ -101,6 +105,8 @@ pub(crate) struct Seen {
     pub(crate) entries: Vec<Entry>,
     /// Held as long as the sandbox is there: others may not remove what it stands on.
     pub(crate) lease: Option<File>,
+    /// The same, for directories that were made in the workspace.
+    pub(crate) workspace_lock: Option<File>,
 }
 
 /// Looks at this machine ahead of those who are copies of this process.
@@ -123,11 +129,9 @@ pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
     seen.entries.push(memory("/run", 0o755));
     seen.entries.push(entry(STATE, places.own("state")?));
     seen.entries.push(memory(HOME, 0o700));
-    seen.entries.extend(workspace::entries(
-        &places,
-        request.workspace,
-        request.mode,
-    )?);
+    let (entries, lock) = workspace::entries(&places, request)?;
+    seen.entries.extend(entries);
+    seen.workspace_lock = lock;
     Ok(seen)
 }
 

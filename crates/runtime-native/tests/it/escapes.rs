@@ -28,13 +28,16 @@ use crate::fixture::{self, Fixture, output, spec};
 
 const MIB: u64 = 1024 * 1024;
 
+const MEMORY_BYTES: u64 = 256 * MIB;
+
 /// What most attempts are made behind.
 const WALLS: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
+    guarded: Vec::new(),
     network: Reachable::Nothing,
     usage: Usage {
-        memory_bytes: 256 * MIB,
+        memory_bytes: MEMORY_BYTES,
         pids: 64,
         cpu_millis: 2000,
         disk: DiskLimit {
@@ -46,10 +49,13 @@ const WALLS: Walls = Walls {
 };
 
 /// The same with a workspace whose changes reach the machine.
-const OPEN_WORKSPACE: Walls = Walls {
-    workspace: WorkspaceMode::ReadWrite,
-    ..WALLS
-};
+fn open_workspace() -> Walls {
+    Walls {
+        workspace: WorkspaceMode::ReadWrite,
+        guarded: [".envrc", ".vscode"].map(str::to_owned).to_vec(),
+        ..WALLS
+    }
+}
 
 /// A sandbox that attempts are made in.
 struct Prison {

@@ -17,6 +17,7 @@ const MIB: u64 = 1024 * 1024;
 const TIGHT: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
+    guarded: Vec::new(),
     network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: 128 * MIB,

@@ -26,6 +26,7 @@ zareba_testkit::conformance_suite!(make);
 const WALLS: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
+    guarded: Vec::new(),
     network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: 256 * 1024 * 1024,
@@ -394,6 +395,27 @@ async fn a_killed_supervisor_takes_its_sandbox_and_its_control_groups_along() {
             .unwrap()
             .is_none()
     );
+}
+
+/// The supervisor would have removed them; the next runtime that starts does.
+#[tokio::test]
+async fn stand_ins_of_a_killed_supervisor_are_removed_ns_6() {
+    let fixture = fixture::native_with(Walls {
+        workspace: WorkspaceMode::ReadWrite,
+        guarded: vec![".vscode".to_owned()],
+        ..WALLS
+    });
+    let workspace = tempfile::tempdir().unwrap();
+    let spec = SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    assert!(workspace.path().join(".vscode").is_dir());
+    kill_process(supervisor_of(sandbox.id().as_str()), Signal::KILL).unwrap();
+    sandbox.close().await.unwrap();
+    assert!(!workspace.path().join(".vscode").exists());
+    assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
 /// As in a server, to which the kernel gives the orphans of its supervisors.

@@ -163,6 +163,7 @@ fn walls() -> Walls {
     Walls {
         workspace: WorkspaceMode::ReadWrite,
         system: SystemMode::CopyOnWrite,
+        guarded: Vec::new(),
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: 512 * 1024 * 1024,

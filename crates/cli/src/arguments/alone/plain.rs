@@ -50,6 +50,7 @@ fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
         system: flags
             .choice("--system")?
             .unwrap_or(SystemArgument::CopyOnWrite),
+        guarded: flags.parsed("--guarded")?.map_or_else(Vec::new, names),
         network: flags.choice("--network")?.unwrap_or(NetworkArgument::None),
         egress: flags.parsed("--egress")?,
         memory: flags.parsed("--memory")??,
@@ -64,6 +65,10 @@ fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
     let is_whole = (arguments.image.is_none() || arguments.image_store.is_some())
         && (arguments.network != NetworkArgument::Filtered || arguments.egress.is_some());
     (is_whole && flags.are_all_taken()).then_some(arguments)
+}
+
+fn names(joined: String) -> Vec<String> {
+    joined.split('/').map(str::to_owned).collect()
 }
 
 /// The executor of a sandbox, which listens on a descriptor.

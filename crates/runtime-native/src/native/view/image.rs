@@ -54,6 +54,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
         }),
         entries: Vec::new(),
         lease: None,
+        workspace_lock: None,
     })
 }
 

@@ -83,6 +83,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
         root: Root::Memory,
         entries,
         lease: Some(skeleton.lease),
+        workspace_lock: None,
     })
 }
 

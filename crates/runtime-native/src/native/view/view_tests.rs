@@ -44,6 +44,7 @@ impl State {
             directory: &self.sandbox,
             workspace,
             mode: WorkspaceMode::ReadWrite,
+            guarded: &[".envrc".to_owned(), ".vscode".to_owned()],
             resolver: Resolver::None,
         })
     }
@@ -276,7 +277,7 @@ fn what_git_acts_on_is_guarded_also_when_it_was_missing_ns_6() {
     assert_eq!(access("/workspace/.git/hooks"), Some(Access::ReadOnly));
     assert_eq!(access("/workspace/.git/config"), Some(Access::ReadOnly));
     assert_eq!(access("/workspace/.envrc"), Some(Access::ReadOnly));
-    assert_eq!(access("/workspace/.vscode"), None);
+    assert_eq!(access("/workspace/.vscode"), Some(Access::ReadOnly));
     assert!(workspace.path().join(".git/hooks").is_dir());
 }
 
@@ -301,6 +302,7 @@ fn name_servers_are_those_that_were_given() {
         directory: &state.sandbox,
         workspace: None,
         mode: WorkspaceMode::CopyOnWrite,
+        guarded: &[],
         resolver,
     })
     .unwrap();

@@ -2,46 +2,38 @@
 //! act on.
 //!
 //! A workspace whose changes reach the machine is more than files: git runs hooks and what its
-//! configuration names, editors run tasks, shells load `.envrc`. Whatever of that is there when
-//! the sandbox starts cannot be changed inside (NS-6). What is *not* there cannot be kept from
-//! coming into being by a mount, which needs something to lie on; only `.git/hooks` and
-//! `.git/config` are made, empty, where there is a `.git` without them. So an agent can still
-//! make a repository in a directory that was none, with hooks in it, and in a repository the
-//! file `.git/commondir`, which points git to another configuration. Who wants neither chooses
-//! to copy on write, where nothing reaches the machine before somebody has looked at it.
+//! configuration names, editors run tasks, shells load `.envrc`. Names of the setting
+//! `native.guarded_names` can be neither changed nor made inside (NS-6): what is missing is stood in for
+//! by an empty directory (`stand_in`). In a repository the same holds for `.git/hooks` and `.git/config`,
+//! which are made, empty, where a `.git` lacks them. An agent can still make a repository in a directory
+//! that was none, with hooks in it, unless `.git` is one of the names; a repository further below; and in
+//! a repository the file `.git/commondir`, which points git to another configuration. An operator who wants
+//! none of that chooses to copy on write, where a person looks at changes before they reach the machine.
 
-use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, chownat, mkdirat, openat};
 use rustix::fs::{Gid, Uid};
 use zareba_confine::{Access, Entry, EntryKind, Layer, Lower, Overlay};
 
-use super::{WORKSPACE, WorkspaceMode, entry, owned_alike, places::Places};
-
-/// Names in a workspace that editors, shells and agents outside act on.
-const ACTED_ON: [&str; 9] = [
-    ".claude",
-    ".cursor",
-    ".devcontainer",
-    ".envrc",
-    ".idea",
-    ".mcp.json",
-    ".openhands",
-    ".vscode",
-    ".zareba",
-];
+use super::{Request, WORKSPACE, WorkspaceMode, entry, owned_alike, places::Places, stand_in};
 
 /// Names in a repository that git acts on; those of its submodules are as powerful as its own.
 const ACTED_ON_BY_GIT: [&str; 3] = ["config", "hooks", "modules"];
 
-/// The workspace, and what is kept from being changed in it.
+/// The workspace, what is kept from being changed in it, and the lock that keeps it so.
 pub(super) fn entries(
     places: &Places,
-    workspace: Option<&Path>,
-    mode: WorkspaceMode,
-) -> io::Result<Vec<Entry>> {
+    request: &Request<'_>,
+) -> io::Result<(Vec<Entry>, Option<File>)> {
     let mut entries = Vec::new();
-    let kind = match (workspace, mode) {
+    let mut lock = None;
+    let kind = match (request.workspace, request.mode) {
         // Nothing is below it, so it needs no layer.
         (None, _) => places.own("workspace")?,
         (Some(source), WorkspaceMode::CopyOnWrite) => overlay(
@@ -53,12 +45,15 @@ pub(super) fn entries(
         )?,
         (Some(source), WorkspaceMode::ReadOnly) => read_only(places, source)?,
         (Some(source), WorkspaceMode::ReadWrite) => {
-            entries = guarded(source)?;
+            if !request.guarded.is_empty() {
+                lock = stand_in::make(source, request.guarded, request.directory)?;
+            }
+            entries = guarded(source, request.guarded)?;
             bind(source, Access::ReadWrite)?
         }
     };
     entries.insert(0, entry(WORKSPACE, kind));
-    Ok(entries)
+    Ok((entries, lock))
 }
 
 fn overlay(places: &Places, lower: Lower) -> io::Result<EntryKind> {
@@ -92,15 +87,18 @@ fn bind(source: &Path, access: Access) -> io::Result<EntryKind> {
 }
 
 /// Names that cannot be changed in a workspace that can.
-fn guarded(source: &Path) -> io::Result<Vec<Entry>> {
+fn guarded(source: &Path, names: &[String]) -> io::Result<Vec<Entry>> {
     let inside = Path::new(WORKSPACE);
     let mut entries = Vec::new();
-    for name in ACTED_ON {
+    for name in names {
         if is_there(&source.join(name))?.is_some() {
             entries.push(again(&inside.join(name), Access::ReadOnly));
         }
     }
     let git = inside.join(".git");
+    if names.iter().any(|name| name == ".git") {
+        return Ok(entries);
+    }
     match is_there(&source.join(".git"))? {
         None => {}
         // The place of a repository that is somewhere else, as in a second working tree.

@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use super::{OPEN_WORKSPACE, Prison, Treasure, WALLS, python};
+use zareba_runtime::Runtime as _;
+
+use super::{Prison, Treasure, WALLS, open_workspace, python};
 
 /// Reads a file of the machine by a name that would lead there, with `{}` for its path.
 async fn unreachable(name: &str, expected: &str) {
@@ -73,7 +75,7 @@ async fn a_link_in_a_workspace_leads_to_what_is_inside_ns_3() {
         workspace.path().join("directory"),
     )
     .unwrap();
-    for walls in [WALLS, OPEN_WORKSPACE] {
+    for walls in [WALLS, open_workspace()] {
         let prison = Prison::at(walls, workspace.path()).await;
         assert_eq!(prison.attempt("read('absolute')").await, "ENOENT");
         assert_eq!(prison.attempt("read('relative')").await, "ENOENT");
@@ -87,7 +89,7 @@ async fn a_link_in_a_workspace_leads_to_what_is_inside_ns_3() {
 #[tokio::test]
 async fn a_file_of_the_system_cannot_be_linked_into_the_workspace_ns_3() {
     let workspace = tempfile::tempdir().unwrap();
-    let prison = Prison::at(OPEN_WORKSPACE, workspace.path()).await;
+    let prison = Prison::at(open_workspace(), workspace.path()).await;
     let linked = "os.link('/usr/bin/env', '/workspace/env')";
     assert_eq!(prison.attempt(linked).await, "EXDEV");
     let by_descriptor = "call('linkat', -100, b'/proc/self/fd/%d' % os.open('/usr/bin/env', 0), \
@@ -165,7 +167,7 @@ async fn a_device_that_lies_in_a_workspace_cannot_be_opened_ns_3() {
     )
     .unwrap();
     assert_eq!(std::fs::read(&node).unwrap(), b"");
-    for walls in [WALLS, OPEN_WORKSPACE] {
+    for walls in [WALLS, open_workspace()] {
         let prison = Prison::at(walls, workspace.path()).await;
         prison.finds("read('/workspace/null')", "EACCES").await;
     }
@@ -180,7 +182,7 @@ async fn a_mount_that_is_made_outside_does_not_come_in_ns_3() {
     mount(&["--make-shared", &place.path().display().to_string()]);
     let below = place.path().join("below");
     std::fs::create_dir(&below).unwrap();
-    let prison = Prison::at(OPEN_WORKSPACE, place.path()).await;
+    let prison = Prison::at(open_workspace(), place.path()).await;
     let mounted = Mounted::at(&below);
     std::fs::write(below.join("news"), "from outside").unwrap();
     let listed = prison.attempt("os.listdir('/workspace/below')").await;
@@ -216,7 +218,7 @@ async fn what_git_runs_cannot_be_changed_in_a_workspace_that_reaches_the_machine
     let git = workspace.path().join(".git");
     std::fs::create_dir(&git).unwrap();
     std::fs::write(git.join("config"), "[core]\n").unwrap();
-    let prison = Prison::at(OPEN_WORKSPACE, workspace.path()).await;
+    let prison = Prison::at(open_workspace(), workspace.path()).await;
     for (attempt, expected) in [
         ("open('.git/hooks/pre-commit', 'w')", "EROFS"),
         ("open('.git/config', 'a')", "EROFS"),
@@ -232,4 +234,61 @@ async fn what_git_runs_cannot_be_changed_in_a_workspace_that_reaches_the_machine
         "[core]\n"
     );
     assert_eq!(std::fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+}
+
+/// What editors and shells outside act on cannot be made either, by any way to a name; and nothing of
+/// ours stays in the workspace.
+#[tokio::test]
+async fn guarded_names_that_are_missing_cannot_be_made_ns_6() {
+    let workspace = tempfile::tempdir().unwrap();
+    std::fs::create_dir(workspace.path().join("theirs")).unwrap();
+    let prison = Prison::at(open_workspace(), workspace.path()).await;
+    let spec = zareba_runtime::SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..crate::fixture::spec()
+    };
+    // The first to end leaves the other guarded.
+    let first = prison.fixture.runtime.create(spec).await.unwrap();
+    first.close().await.unwrap();
+    for (attempt, expected) in [
+        ("open('.vscode/tasks.json', 'w')", "EROFS"),
+        ("os.mkdir('.vscode')", "EEXIST"),
+        ("os.rmdir('.vscode')", "EBUSY"),
+        ("os.rename('.vscode', 'moved')", "EBUSY"),
+        ("os.rename('theirs', '.vscode')", "EBUSY"),
+        ("os.symlink('theirs', '.vscode')", "EEXIST"),
+        ("os.utime('.vscode')", "EROFS"),
+        ("open('.envrc', 'w')", "EISDIR"),
+        ("os.rmdir('.envrc')", "EBUSY"),
+        ("os.symlink('theirs', '.envrc')", "EEXIST"),
+    ] {
+        assert_eq!(prison.attempt(attempt).await, expected, "{attempt}");
+    }
+    prison.end().await;
+    assert_eq!(names(workspace.path()), ["theirs"]);
+}
+
+/// What a user has put there meanwhile stays, and so does a directory of the user's that was empty.
+#[tokio::test]
+async fn only_stand_ins_that_are_still_empty_are_removed_ns_6() {
+    let workspace = tempfile::tempdir().unwrap();
+    std::fs::create_dir(workspace.path().join(".envrc")).unwrap();
+    let prison = Prison::at(open_workspace(), workspace.path()).await;
+    assert_eq!(names(workspace.path()), [".envrc", ".vscode"]);
+    std::fs::write(workspace.path().join(".vscode/settings.json"), "{}").unwrap();
+    assert_eq!(
+        prison.attempt("os.listdir('.vscode')").await,
+        "worked: ['settings.json']"
+    );
+    prison.end().await;
+    assert_eq!(names(workspace.path()), [".envrc", ".vscode"]);
+}
+
+fn names(directory: &std::path::Path) -> Vec<String> {
+    let listed = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = listed
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
 }

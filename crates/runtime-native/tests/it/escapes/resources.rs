@@ -1,7 +1,7 @@
 //! Attempts to take more than was given, each at its limit and past it (NS-13, NS-15). What
 //! control groups and the disk limit hold is in `limits.rs`.
 
-use super::{MIB, Prison, WALLS, python};
+use super::{MEMORY_BYTES, MIB, Prison, python};
 
 /// Opens files until that is refused: how many were open, and why no more.
 const OPEN_FILES: &str = r"
@@ -20,7 +20,7 @@ async fn open_files_end_at_their_limit_ns_15() {
 }
 
 /// What files in memory may take together: half of the memory that there is.
-const FILES_MIB: u64 = WALLS.usage.memory_bytes / 2 / MIB;
+const FILES_MIB: u64 = MEMORY_BYTES / 2 / MIB;
 
 /// The limit itself is reached, and not passed; a few small files were there before.
 #[tokio::test]

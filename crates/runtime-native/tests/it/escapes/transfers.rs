@@ -6,7 +6,7 @@ use std::{os::unix::fs::symlink, path::Path};
 use zareba_protocol::{Action, ObservationKind, ReadFile};
 use zareba_runtime::RuntimeError;
 
-use super::{OPEN_WORKSPACE, Prison, Treasure};
+use super::{Prison, Treasure, open_workspace};
 
 /// Where things are taken to, in a directory that nothing else may appear in.
 struct Destination {
@@ -187,7 +187,7 @@ async fn a_file_that_is_read_for_an_agent_is_one_of_the_sandbox_fa_1() {
     let treasure = Treasure::hide();
     let workspace = tempfile::tempdir().unwrap();
     symlink(treasure.path(), workspace.path().join("link")).unwrap();
-    let prison = Prison::at(OPEN_WORKSPACE, workspace.path()).await;
+    let prison = Prison::at(open_workspace(), workspace.path()).await;
     let dots = format!("/workspace/../../../..{}", treasure.path());
     let magic = format!("/proc/self/root{}", treasure.path());
     for path in ["/workspace/link", &treasure.path(), &dots, &magic] {

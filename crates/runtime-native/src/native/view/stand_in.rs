@@ -1,0 +1,156 @@
+//! Directories that stand in for guarded names that a workspace lacks.
+//!
+//! A mount keeps a name from coming into being, and needs something to lie on. So each missing name becomes
+//! an empty directory for as long as a sandbox runs, also where a program would look for a file: Git does
+//! not record empty directories, and removing one can never remove content. Two facts tell a directory of
+//! ours from a user's: nothing is in it, and it was last changed at a moment long before this program.
+//!
+//! Removing a directory takes away the mounts that other sandboxes have on it, and with them the guard. So
+//! every supervisor holds a shared lock on the workspace, and only the last one to end can lock it alone and
+//! remove the directories. When it is killed, the owner of the sandbox's private directory does it, for
+//! which a note lies there. A program inside can lock the workspace too: until it ends, other sandboxes in
+//! this workspace do not start, and the directories stay.
+//!
+//! Rejected: an overlay or FUSE over the whole workspace, whose changes would not reach the machine, or not
+//! fast; permission events of fanotify, which do not exist for creation and renaming.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{
+        AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat,
+        flock, mkdirat, open, statat, unlinkat, utimensat,
+    },
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use zareba_runtime::notes;
+
+/// When a directory of ours was last changed, to go by what it says of itself: in 1989. Even, and whole
+/// seconds, because some file systems keep no more.
+const MARK: i64 = 612_207_266;
+
+/// A lock that is held alone is let go of at once. The kernel tells nobody, so it is asked this often.
+const ATTEMPTS_MAX: usize = 100;
+const ATTEMPT_AGAIN: Duration = Duration::from_millis(10);
+
+const NOTE: &str = "guarded.json";
+
+/// Where directories may have been made, for the program that removes them after a crash.
+#[derive(Deserialize, Serialize)]
+struct Note {
+    workspace: PathBuf,
+    names: Vec<String>,
+}
+
+/// Makes a directory for each name that is missing. They stay as long as the lock is held, which is
+/// `None` on file systems without locks.
+pub(super) fn make(workspace: &Path, names: &[String], private: &Path) -> io::Result<Option<File>> {
+    let note = Note {
+        workspace: workspace.to_owned(),
+        names: names.to_vec(),
+    };
+    notes::write(private, NOTE, &note)?;
+    let directory = open_workspace(workspace)?;
+    let is_locked = lock_shared(&directory, workspace)?;
+    let owner = directory.metadata()?;
+    for name in names {
+        match make_one(&directory, name, &owner) {
+            // Then nothing inside can make it either: without root it has our rights.
+            Err(Errno::ROFS) => break,
+            Err(Errno::ACCESS | Errno::PERM) if !rustix::process::geteuid().is_root() => break,
+            Err(error) => {
+                return Err(io::Error::other(format!(
+                    "cannot guard `{name}` in `{}`: {error}; leave it out of `native.guarded_names`, \
+                     or choose a workspace that is copied on write",
+                    workspace.display()
+                )));
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(is_locked.then_some(directory))
+}
+
+/// Removes what [`make`] has made for the sandbox of this private directory, unless another sandbox
+/// runs in the same workspace: the last one removes it.
+pub(crate) fn remove(private: &Path) {
+    let Some(note) = notes::read::<Note>(private, NOTE) else {
+        return;
+    };
+    let Ok(directory) = open_workspace(&note.workspace) else {
+        return;
+    };
+    if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return;
+    }
+    for name in note.names {
+        if is_ours(&directory, &name) {
+            // Fails where something was put into it meanwhile.
+            let _ = unlinkat(&directory, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+fn open_workspace(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The name that a user gave may be a link.
+    Ok(open(&fs::canonicalize(path)?, flags, Mode::empty())?.into())
+}
+
+/// False where the file system has no locks.
+fn lock_shared(directory: &File, path: &Path) -> io::Result<bool> {
+    for _ in 0..ATTEMPTS_MAX {
+        match flock(directory, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => thread::sleep(ATTEMPT_AGAIN),
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::other(format!(
+        "a program keeps the directory `{}` locked: end it, or choose a workspace that is copied on write",
+        path.display()
+    )))
+}
+
+fn make_one(directory: &File, name: &str, owner: &fs::Metadata) -> rustix::io::Result<()> {
+    match mkdirat(directory, name, Mode::from_raw_mode(0o755)) {
+        Err(Errno::EXIST) => return Ok(()),
+        made => made?,
+    }
+    let (uid, gid) = (Uid::from_raw(owner.uid()), Gid::from_raw(owner.gid()));
+    match chownat(
+        directory,
+        name,
+        Some(uid),
+        Some(gid),
+        AtFlags::SYMLINK_NOFOLLOW,
+    ) {
+        // An ordinary user in another's directory.
+        Err(Errno::PERM) | Ok(()) => {}
+        Err(error) => return Err(error),
+    }
+    let moment = Timespec {
+        tv_sec: MARK,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: moment,
+        last_modification: moment,
+    };
+    utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn is_ours(directory: &File, name: &str) -> bool {
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| {
+        FileType::from_raw_mode(found.st_mode) == FileType::Directory && found.st_mtime == MARK
+    })
+}
