@@ -371,8 +371,10 @@ impl Head {
             self.is_unclear |= length.is_none();
             self.length = length.unwrap_or_default();
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            // We decode nothing else, and a proxy in front may see another body, or another end of it.
+            let is_known = is_whole && value.eq_ignore_ascii_case(b"chunked");
+            self.is_unclear |= self.is_coded || !is_known;
             self.is_coded = true;
-            self.is_unclear |= !is_whole;
         } else if name.eq_ignore_ascii_case(b"upgrade") {
             self.changes_protocol = true;
         }

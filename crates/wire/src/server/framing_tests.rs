@@ -71,6 +71,26 @@ fn requests_with_two_lengths_are_refused() {
     );
 }
 
+/// HS-13: content in a coding that is not undone is not what its sender means, and two codings may end
+/// in two places.
+#[test]
+fn requests_in_an_unknown_transfer_coding_are_refused() {
+    for headers in [
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: ",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    ] {
+        let bad = format!("POST / HTTP/1.1\r\n{headers}\r\n\r\n0\r\n\r\n{PLAIN}");
+        assert_eq!(read(&bad).0, Some(0), "{headers:?}");
+    }
+    for value in ["Chunked", "\tchunked "] {
+        let good = format!("POST / HTTP/1.1\r\nTransfer-Encoding: {value}\r\n\r\n0\r\n\r\n");
+        assert_eq!(read(&good), (None, None, 1), "{value:?}");
+    }
+}
+
 /// HS-13: a proxy in front may see one long line where we would see two, or the other way round.
 #[test]
 fn a_head_with_a_bare_line_feed_is_refused() {
