@@ -65,6 +65,11 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// The number of bytes that an option asks for, where it does.
+pub(crate) fn bytes(extra: &Map<String, Value>, name: &str) -> Option<u64> {
+    u64::try_from(size(extra.get(name)?)?).ok()
+}
+
 fn apply_one(name: &str, value: &Value, body: &mut ContainerCreateBody) -> Result<(), ExtraError> {
     if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         let name = name.to_owned();

@@ -16,9 +16,10 @@ use zareba_runtime::{
 use crate::{
     EngineError, EnginePlace, Lifetime, asked, delivery,
     docker::{NAME, Shared},
-    door::{Doorway, Link},
+    door::Doorway,
     ending::Condition,
     engine::Engine,
+    groups::LimitCounters,
     keep::{Charge, Fate, keep},
     kernel::Wanted,
     make::cannot_start,
@@ -27,7 +28,7 @@ use crate::{
     remains::Remains,
     request::{IMAGE_LABEL, OWNER_LABEL, SANDBOX_LABEL},
     sandbox::{DockerSandbox, Parts},
-    wake::{Wake, wake},
+    wake::{Awake, Wake, wake},
 };
 
 /// What it was made with. A request that is not held any more was, when it was made; what is
@@ -54,23 +55,24 @@ pub(crate) async fn find(
     let doorway = Doorway::find(record.place, directory.path()).map_err(cannot_start)?;
     let fate = Arc::<Fate>::default();
     let condition = Condition::of(Some(&container));
-    let link: Link = match condition {
+    let (link, counters) = match condition {
         Condition::Running => {
             let link = doorway.open(&engine, &record.container, &record.key);
             let link = link.map_err(|error| gone(Some(Box::new(error))))?;
             let alive = link.client().alive().await;
             alive.map_err(|error| gone(Some(Box::new(error))))?;
-            link
+            (link, LimitCounters::of(&container))
         }
         Condition::Paused => {
             fate.set_paused(true);
             let link = doorway.open(&engine, &record.container, &record.key);
-            link.map_err(|error| gone(Some(Box::new(error))))?
+            let link = link.map_err(|error| gone(Some(Box::new(error))))?;
+            (link, LimitCounters::of(&container))
         }
         Condition::Ended(_) if record.lifetime != Lifetime::WithUs => {
-            let link = start_again(&engine, &mut record, &container, &doorway).await?;
+            let awake = start_again(&engine, &mut record, &container, &doorway).await?;
             record.write(directory.path()).map_err(cannot_start)?;
-            link
+            (awake.link, LimitCounters::of(&awake.container))
         }
         Condition::Ended(reason) => return Err(gone(Some(Box::new(reason)))),
         Condition::New => return Err(gone(None)),
@@ -106,6 +108,7 @@ pub(crate) async fn find(
         life,
         fate,
         happened,
+        counters,
     };
     Ok(DockerSandbox::new(parts, &container))
 }
@@ -136,7 +139,7 @@ async fn start_again(
     record: &mut Record,
     container: &ContainerInspectResponse,
     doorway: &Doorway,
-) -> Result<Link, RuntimeError> {
+) -> Result<Awake, RuntimeError> {
     let user = container.config.as_ref().and_then(|it| it.user.as_deref());
     let numbers = user.and_then(|user| {
         let (uid, gid) = user.split_once(':')?;
@@ -162,8 +165,8 @@ async fn start_again(
     })
     .await
     .map_err(cannot_start)?;
-    record.key = awake.key;
-    Ok(awake.link)
+    record.key.clone_from(&awake.key);
+    Ok(awake)
 }
 
 /// Stops a sandbox that is kept.

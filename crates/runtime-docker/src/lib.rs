@@ -11,7 +11,7 @@
 //! `kernel` what holds it and waits for the executor behind the `door`; `make` is the order of all
 //! that. Then `keep` owns it, told by the `watcher` of what happens to it, until `remains` are
 //! removed. `found` is for sandboxes that were made earlier, `warm` for those that are made ahead,
-//! `monitor` for those who look, and `openhands` makes images for somebody else's runtime.
+//! `monitor` for those who look, `groups` counts the limits that were met, and `openhands` makes images for somebody else's runtime.
 #![deny(missing_docs)]
 
 mod options;
@@ -28,6 +28,7 @@ mod warm;
 
 mod extra;
 mod image;
+mod places;
 mod plan;
 mod podman;
 mod ports;
@@ -40,6 +41,7 @@ mod delivery;
 mod door;
 mod ending;
 mod engine;
+mod groups;
 mod kernel;
 mod relay;
 mod wake;

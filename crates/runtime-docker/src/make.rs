@@ -25,6 +25,7 @@ use crate::{
     docker::{NAME, Shared},
     door::Doorway,
     engine::{Engine, EngineKind, ImageFound},
+    groups::LimitCounters,
     image,
     keep::{Charge, Fate, keep},
     kernel::Wanted,
@@ -203,6 +204,7 @@ fn own(
         life,
         fate,
         happened,
+        counters: LimitCounters::of(&made.awake.container),
     };
     Ok(DockerSandbox::new(parts, &made.awake.container))
 }

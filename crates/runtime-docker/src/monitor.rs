@@ -13,7 +13,7 @@ use zareba_runtime::{RuntimeError, SandboxId};
 
 use crate::{
     EngineError, EnginePlace, docker::Shared, ending::Condition, engine::EngineKind,
-    found::look_up, make::cannot_start, podman, sandbox::Parts,
+    found::look_up, groups::LimitCounters, make::cannot_start, podman, sandbox::Parts,
 };
 
 /// The oldest interface that has all that is asked for (Docker 20.10).
@@ -166,11 +166,14 @@ pub(crate) async fn describe(parts: &Parts) -> Result<Value, EngineError> {
     let used = match condition {
         Condition::Running | Condition::Paused => {
             let used = measured(parts.engine.stats(&parts.container).await?);
+            let counts = parts.counters.as_ref().map(LimitCounters::read);
             json!({
                 "memory_bytes": used.memory_bytes,
                 "memory_limit_bytes": used.memory_limit_bytes,
                 "cpu_nanoseconds": used.cpu_nanoseconds,
                 "pids": used.pids,
+                "oom_kills": counts.map(|counts| counts.oom_kills),
+                "pids_refused": counts.map(|counts| counts.pids_refused),
             })
         }
         Condition::New | Condition::Ended(_) => Value::Null,

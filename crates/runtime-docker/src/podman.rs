@@ -112,6 +112,7 @@ pub(crate) fn translate(wanted: &mut Value, found: &mut Value) {
         "ReadonlyPaths",
         "Mounts",
         "CgroupnsMode",
+        "Sysctls",
     ] {
         forget(wanted, silent);
     }

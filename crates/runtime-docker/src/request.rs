@@ -17,7 +17,8 @@ use crate::{
     door::SOCKET,
     engine::ImageFound,
     extra::{self, ExtraError},
-    plan::{MountedSource, Plan, own_network},
+    places::{Place, Places},
+    plan::{Identity, MountedSource, Plan, own_network},
     ports::Reserved,
     seccomp::{self, Permissions, SeccompError},
 };
@@ -25,21 +26,17 @@ use crate::{
 /// Places inside that are ours.
 pub(crate) const PROGRAM: &str = "/.zareba/zareba";
 pub(crate) const DOOR: &str = "/.zareba/door";
-const STATE: &str = "/.zareba/state";
+pub(crate) const STATE: &str = "/.zareba/state";
 /// The home directory where the image's own cannot be written to.
-const HOME: &str = "/home/agent";
-
-/// A socket takes none.
-const DOOR_BYTES: u64 = 64 * 1024;
+pub(crate) const HOME: &str = "/home/agent";
 
 /// Labels by which a container is known (DK-6).
 pub(crate) const OWNER_LABEL: &str = "dev.zareba.owner";
 pub(crate) const SANDBOX_LABEL: &str = "dev.zareba.sandbox";
 pub(crate) const IMAGE_LABEL: &str = "dev.zareba.image";
 
-/// No place in memory may take more than this part of it. One that takes all leaves none for any
-/// command, and the kernel can give nothing of it back by killing.
-const IN_MEMORY_PART: u64 = 2;
+/// The kernel counts shared memory in these.
+const PAGE_BYTES: u64 = 4096;
 
 /// What the executor logs is kept, but not for ever.
 const LOG_BYTES_MAX: &str = "10m";
@@ -157,7 +154,12 @@ pub(crate) fn request(order: &Order<'_>) -> Result<ContainerCreateBody, RequestE
         host_config: Some(host(order)?),
         ..ContainerCreateBody::default()
     };
+    let shared = body.host_config.as_ref().and_then(|host| host.shm_size);
     extra::apply(&order.options.extra, &mut body)?;
+    // An option for it is what `Places` was asked for: all of them share the memory.
+    if let Some(host) = &mut body.host_config {
+        host.shm_size = shared;
+    }
     Ok(body)
 }
 
@@ -165,6 +167,9 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
     let options = order.options;
     let usage = &options.usage;
     let is_read_only = options.relaxed.root == RootMode::ReadOnly;
+    let has_door = matches!(order.program, Program::Sent { .. });
+    let places = Places::of(options, order.plan, &order.image.volumes, has_door);
+    let shared_pages = places.shared_bytes / PAGE_BYTES;
     let list = |paths: &[&str]| Some(paths.iter().map(|path| (*path).to_owned()).collect());
     Ok(HostConfig {
         // Rights
@@ -188,16 +193,16 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
         extra_hosts: Some(options.extra_hosts.clone()),
         // Files
         readonly_rootfs: Some(is_read_only),
-        tmpfs: Some(scratch(order)),
+        tmpfs: Some(scratch(order, &places)),
         mounts: Some(mounts(order)),
         // Use
         memory: Some(signed(usage.memory_bytes)),
         memory_swap: Some(signed(usage.memory_bytes)),
         nano_cpus: Some(signed(usage.cpu_millis.saturating_mul(1_000_000))),
         pids_limit: Some(signed(usage.pids)),
-        shm_size: Some(signed(
-            usage.shm_bytes.min(usage.memory_bytes / IN_MEMORY_PART),
-        )),
+        shm_size: Some(signed(places.shared_bytes)),
+        // The other kind of shared memory outlives the processes that made it, too.
+        sysctls: Some(owned([("kernel.shmall", &shared_pages.to_string())])),
         ulimits: Some(ulimits(usage)),
         oom_kill_disable: Some(false),
         // Life: the executor is the init of the container, so the Engine's is not needed.
@@ -297,41 +302,17 @@ fn environment(order: &Order<'_>) -> Vec<String> {
     environment
 }
 
-/// Places that can be written to, each with a bound. The image's own volumes are among them: the
-/// Engine would make them without one.
-fn scratch(order: &Order<'_>) -> HashMap<String, String> {
-    let usage = &order.options.usage;
-    let user = order.plan.user;
-    let bounded = |bytes: u64, mode: &str| {
-        let bytes = bytes.min(usage.memory_bytes / IN_MEMORY_PART);
-        format!(
-            "rw,nosuid,nodev,exec,size={bytes},mode={mode},uid={},gid={}",
-            user.uid, user.gid
-        )
+/// Places that can be written to, each with a bound.
+fn scratch(order: &Order<'_>, places: &Places) -> HashMap<String, String> {
+    let Identity { uid, gid } = order.plan.user;
+    let options = |place: &Place| {
+        let Place { bytes, mode, .. } = place;
+        format!("rw,nosuid,nodev,exec,size={bytes},mode={mode},uid={uid},gid={gid}")
     };
-    let scratch = bounded(usage.scratch_bytes, "700");
-    let mut places = HashMap::from([(STATE.to_owned(), scratch.clone())]);
-    if order.options.relaxed.root == RootMode::ReadOnly {
-        for place in ["/tmp", "/var/tmp", "/run"] {
-            places.insert(place.to_owned(), bounded(usage.scratch_bytes, "1777"));
-        }
-        places.insert(HOME.to_owned(), scratch.clone());
-    }
-    if let Program::Sent { .. } = order.program {
-        places.insert(DOOR.to_owned(), bounded(DOOR_BYTES, "700"));
-    }
-    for volume in &order.image.volumes {
-        places.insert(volume.clone(), scratch.clone());
-    }
-    let workspace = order.options.workspace_path.to_string_lossy().into_owned();
-    match order.plan.workspace {
-        Some(_) => drop(places.remove(&workspace)),
-        None => drop(places.insert(workspace, bounded(usage.workspace_bytes, "755"))),
-    }
-    for volume in &order.plan.volumes {
-        places.remove(&*volume.target.to_string_lossy());
-    }
+    let places = places.mounted.iter();
     places
+        .map(|place| (place.path.clone(), options(place)))
+        .collect()
 }
 
 fn mounts(order: &Order<'_>) -> Vec<Mount> {

@@ -102,23 +102,57 @@ fn the_strictest_request_has_every_wall_dk_1() {
     assert!(Path::new(host["Mounts"][0]["Target"].as_str().unwrap()).is_absolute());
 }
 
-/// NS-17: filling one of them costs a command its memory, not every later one.
+/// NS-17: whatever fills them, commands and the executor have a quarter of the memory left.
 #[test]
-fn no_place_in_memory_takes_more_than_half_of_it() {
-    let body = sent(|options| options.usage.memory_bytes = 128 << 20);
-    let host = &body["HostConfig"];
-    let half = format!("size={},", 64 << 20);
-    let places = host["Tmpfs"].as_object().unwrap();
-    assert!(places.contains_key("/tmp") && places.contains_key("/data"));
-    for (place, options) in places {
-        assert!(
-            options.as_str().unwrap().contains(&half),
-            "{place}: {options}"
-        );
+fn places_in_memory_take_three_quarters_of_it_together_at_most() {
+    for (memory, root) in [(64, false), (128, false), (2048, false), (128, true)] {
+        let body = sent(|options| {
+            options.usage.memory_bytes = memory << 20;
+            if root {
+                options.relaxed.root = RootMode::Writable;
+            }
+        });
+        let sizes = sizes(&body["HostConfig"]);
+        let sum: u64 = sizes.values().sum();
+        assert!(sum <= (memory << 20) / 4 * 3, "{memory}: {sizes:?}");
+        assert!(sizes.values().all(|bytes| *bytes > 0), "{sizes:?}");
+        assert_eq!(sizes.contains_key("/tmp"), !root);
+        assert_eq!(sizes["/workspace"], memory << 19, "half of it");
     }
-    assert_eq!(host["ShmSize"], json!(64 << 20));
-    let unlike = sent(|_| {})["HostConfig"]["Tmpfs"]["/tmp"].to_string();
-    assert!(unlike.contains(&format!("size={},", 512 << 20)), "{unlike}");
+    // Places that do not fit shrink alike.
+    let small = sizes(&sent(|options| options.usage.memory_bytes = 128 << 20)["HostConfig"]);
+    assert_eq!(small["/tmp"], small["/data"]);
+    assert!(small["/dev/shm"] < small["/tmp"], "{small:?}");
+}
+
+/// An option of docker-py counts like the setting that it stands for.
+#[test]
+fn places_share_the_memory_that_an_option_leaves() {
+    let body = sent(|options| {
+        let extra = json!({ "mem_limit": "256m", "shm_size": "1g" });
+        options.extra = extra.as_object().unwrap().clone();
+    });
+    let host = &body["HostConfig"];
+    assert_eq!(host["Memory"], json!(256 << 20));
+    let sum: u64 = sizes(host).values().sum();
+    assert!(sum <= 192 << 20, "{sum}");
+    let pages = host["ShmSize"].as_u64().unwrap() / 4096;
+    assert_eq!(host["Sysctls"]["kernel.shmall"], json!(pages.to_string()));
+}
+
+/// How large the places in memory are.
+fn sizes(host: &Value) -> std::collections::BTreeMap<String, u64> {
+    let size = |options: &Value| {
+        let options = options.as_str().unwrap().split(',');
+        let mut sizes = options.filter_map(|it| it.strip_prefix("size="));
+        sizes.next().unwrap().parse().unwrap()
+    };
+    let places = host["Tmpfs"].as_object().unwrap().iter();
+    let mut sizes: std::collections::BTreeMap<String, u64> = places
+        .map(|(path, options)| (path.clone(), size(options)))
+        .collect();
+    sizes.insert("/dev/shm".to_owned(), host["ShmSize"].as_u64().unwrap());
+    sizes
 }
 
 #[test]

@@ -1,22 +1,20 @@
 //! A sandbox in a container, as callers see it.
 
 mod files;
+mod limits;
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use bollard::models::ContainerInspectResponse;
 use serde_json::Value;
 use tokio::{net::TcpStream, sync::watch};
-use zareba_protocol::{
-    ActionEvent, ErrorClass, LimitHit, LimitKind, Observation, ObservationEvent, ObservationKind,
-    RuntimeStatus,
-};
+use zareba_protocol::{ActionEvent, ErrorClass, LimitHit, ObservationEvent, RuntimeStatus};
 use zareba_runtime::{
     Forwarded, RequestField, RuntimeError, Sandbox, SandboxFiles, SandboxId, Statuses, Turns,
     life::Life,
@@ -34,6 +32,7 @@ use crate::{
     docker::{NAME, Shared},
     door::Link,
     engine::{Engine, ImageFound},
+    groups::LimitCounters,
     keep::Fate,
     kernel::Held,
     make::cannot_start,
@@ -43,10 +42,6 @@ use crate::{
     watcher::Happened,
 };
 
-/// The exit code of what was killed, as the kernel does when memory runs out.
-const KILLED: i64 = 137;
-/// How long the Engine may take to tell that it was for that reason.
-const OOM_NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long a program inside may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
@@ -65,6 +60,8 @@ pub(crate) struct Parts {
     pub(crate) life: Life,
     pub(crate) fate: Arc<Fate>,
     pub(crate) happened: watch::Receiver<Happened>,
+    /// What counts the limits that were met, where that can be read here.
+    pub(crate) counters: Option<LimitCounters>,
 }
 
 /// A running container.
@@ -72,6 +69,8 @@ pub(crate) struct DockerSandbox {
     pub(crate) parts: Parts,
     ports: Vec<Forwarded>,
     turns: Turns,
+    /// Of the times that memory ran out, by the Engine's count, so many were told.
+    oom_told: AtomicU64,
 }
 
 impl fmt::Debug for DockerSandbox {
@@ -90,6 +89,7 @@ impl DockerSandbox {
             parts,
             ports: forwarded(container),
             turns: Turns::default(),
+            oom_told: AtomicU64::new(0),
         }
     }
 
@@ -117,47 +117,14 @@ impl DockerSandbox {
             Some(_) => action,
             None => action.with_timeout(self.parts.record.timeout.as_secs_f64()),
         };
-        let killed_before = self.parts.happened.borrow().out_of_memory;
         let link = self.parts.link.clone();
         let answer = self.inside("run the action", async move {
             let _turn = turn;
             link.client().execute(action).await
         });
         let mut event = answer.await?;
-        self.tell_memory(&mut event.observation, killed_before)
-            .await;
+        self.tell_limits(&mut event.observation).await;
         Ok(event)
-    }
-
-    /// Names the limit of memory when a command, or a process of it, was killed for it.
-    async fn tell_memory(&self, observation: &mut Observation, killed_before: u64) {
-        let ObservationKind::Run(output) = &mut observation.kind else {
-            return;
-        };
-        let metadata = &mut output.metadata;
-        let mut happened = self.parts.happened.clone();
-        let is_told = match metadata.exit_code {
-            KILLED => {
-                let notice = happened.wait_for(|happened| happened.out_of_memory > killed_before);
-                let told = tokio::time::timeout(OOM_NOTICE_MAX, notice).await;
-                matches!(told, Ok(Ok(_)))
-            }
-            // A process of the command was killed, and the command went on without it.
-            _ => happened.borrow().out_of_memory > killed_before,
-        };
-        if !is_told {
-            return;
-        }
-        let bytes = self.parts.shared.options.usage.memory_bytes;
-        let message = format!(
-            "the sandbox may use {} MiB of memory, and a process was killed for needing more",
-            bytes / (1024 * 1024)
-        );
-        metadata.suffix.push_str(&format!("\n[Limit: {message}.]"));
-        metadata.limits.push(LimitHit {
-            kind: LimitKind::OomKilled,
-            message,
-        });
     }
 
     /// Asks the executor for something, in a task that ends when the sandbox is closed.
@@ -446,6 +413,10 @@ impl Sandbox for DockerSandbox {
 
     fn connect_port(&self, port: u16) -> BoxFuture<'_, Result<TcpStream, RuntimeError>> {
         Box::pin(self.connect(port))
+    }
+
+    fn limits_met(&self, exit_code: i64) -> BoxFuture<'_, Vec<LimitHit>> {
+        Box::pin(self.met(exit_code))
     }
 
     fn inspect(&self) -> BoxFuture<'_, Result<Value, RuntimeError>> {

@@ -11,6 +11,7 @@ pub mod directory;
 mod error;
 mod files;
 pub mod life;
+pub mod limits;
 pub mod notes;
 mod place;
 pub mod request;

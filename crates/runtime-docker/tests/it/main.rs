@@ -21,6 +21,7 @@ mod files;
 mod fixture;
 mod hardening;
 mod life;
+mod limits;
 mod openhands;
 mod podman;
 mod program;

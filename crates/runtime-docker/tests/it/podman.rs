@@ -58,6 +58,10 @@ async fn the_walls_are_the_same_with_podman_dk_1() {
     let format = "{{.HostConfig.Memory}} {{.HostConfig.PidsLimit}} {{.HostConfig.NetworkMode}}";
     let told = fixture.docker(&["inspect", "--format", format, &container(&*sandbox)]);
     assert_eq!(told.trim(), "2147483648 512 none");
+    // As much shared memory of either kind; the other numbers are in `limits` of `inspect`.
+    let bytes = seen["limits"]["shm_bytes"].as_u64().unwrap();
+    let pages = output(&*sandbox, "cat /proc/sys/kernel/shmall").await;
+    assert_eq!(pages.parse::<u64>().unwrap(), bytes / 4096);
     sandbox.close().await.unwrap();
     assert_eq!(fixture.leftovers(), [""; 0]);
 }

@@ -21,7 +21,7 @@ use zareba_confine::cgroup::{
     CgroupError, FreezeMeans, Group, Limit, LimitCounters, LimitCounts, Outcome, Statistics,
 };
 use zareba_protocol::{LimitHit, LimitKind};
-use zareba_runtime::Activity;
+use zareba_runtime::{Activity, limits};
 use zareba_terminal::{Process, continue_descendants, descendants, stop_descendants};
 
 use super::{
@@ -329,50 +329,33 @@ impl Opened {
 
     fn tell(&self, before: Seen, now: Seen, exit_code: i64) -> Vec<LimitHit> {
         let mut hits = Vec::new();
-        let mut hit = |kind, message| hits.push(LimitHit { kind, message });
         // One of them is always 0: the kernel's kills, and the supervisor's where no group holds memory.
         let by_kernel = now.counts.oom_kills.saturating_sub(before.counts.oom_kills);
         let killed = by_kernel + now.memory.saturating_sub(before.memory);
         if killed > 0 {
             let limit = self.limit(Limit::Memory).or(self.description.memory_bytes);
-            let limit = limit.map_or_else(String::new, bytes);
-            hit(
-                LimitKind::OomKilled,
-                format!(
-                    "the sandbox reached its memory limit{limit} and {} killed",
-                    processes(killed)
-                ),
-            );
+            hits.push(limits::out_of_memory(limit, killed));
         }
-        let refused = now
-            .counts
-            .pids_refused
-            .saturating_sub(before.counts.pids_refused);
+        let counted = (now.counts.pids_refused, before.counts.pids_refused);
+        let refused = counted.0.saturating_sub(counted.1);
         if refused > 0 {
-            let limit = self.limit(Limit::Pids);
-            let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
-            hit(
-                LimitKind::PidsLimit,
-                format!(
-                    "the sandbox reached its limit{limit} processes and threads: {refused} more refused"
-                ),
-            );
+            hits.push(limits::too_many_processes(self.limit(Limit::Pids), refused));
         }
+        let mut hit = |message| {
+            let kind = LimitKind::DiskQuotaExceeded;
+            hits.push(LimitHit { kind, message });
+        };
         let disk = self.description.disk;
         if now.disk > before.disk {
-            let (size, files) = (bytes(disk.bytes), disk.inodes);
-            hit(
-                LimitKind::DiskQuotaExceeded,
-                format!(
-                    "the sandbox's files outgrew their limit{size} or {files} files, and what ran was killed; remove some"
-                ),
-            );
+            let (size, files) = (limits::bytes(disk.bytes), disk.inodes);
+            hit(format!(
+                "the sandbox's files outgrew their limit{size} or {files} files, and what ran was killed; remove some"
+            ));
         } else if exit_code == FILE_TOO_LARGE {
-            let size = bytes(disk.bytes);
-            hit(
-                LimitKind::DiskQuotaExceeded,
-                format!("a file would have outgrown the limit{size} for files"),
-            );
+            let size = limits::bytes(disk.bytes);
+            hit(format!(
+                "a file would have outgrown the limit{size} for files"
+            ));
         }
         hits
     }
@@ -394,25 +377,6 @@ fn read_number(file: &File) -> u64 {
         .ok()
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(0)
-}
-
-fn processes(number: u64) -> String {
-    match number {
-        1 => "a process was".to_owned(),
-        number => format!("{number} processes were"),
-    }
-}
-
-/// ` of 2 GiB`, or ` of 1000 bytes` where no unit fits.
-fn bytes(number: u64) -> String {
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let fitting = units
-        .iter()
-        .find(|(_, shift)| number > 0 && number.trailing_zeros() >= *shift);
-    match fitting {
-        Some((unit, shift)) => format!(" of {} {unit}", number >> shift),
-        None => format!(" of {number} bytes"),
-    }
 }
 
 fn usage_document(usage: &Statistics, held: Held) -> Value {
@@ -441,14 +405,6 @@ fn usage_document(usage: &Statistics, held: Held) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_told_in_the_largest_unit_that_fits() {
-        assert_eq!(bytes(2 << 30), " of 2 GiB");
-        assert_eq!(bytes(1536 << 20), " of 1536 MiB");
-        assert_eq!(bytes(1001), " of 1001 bytes");
-        assert_eq!(bytes(0), " of 0 bytes");
-    }
 
     #[test]
     fn a_directory_without_a_description_has_ended() {
