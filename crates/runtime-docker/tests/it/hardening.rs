@@ -1,6 +1,6 @@
 //! The walls of a container, tried from inside one by one (DK-1, DK-2, DK-3, DK-4).
 
-use std::{fs, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use zareba_runtime::{Runtime as _, Sandbox};
 use zareba_runtime_docker::{
@@ -273,6 +273,68 @@ async fn nothing_of_the_machine_can_be_seen_dk_1() {
     assert_ne!(code, 0);
     let processes = output(&*sandbox, "ls /proc | grep -c '^[0-9]'").await;
     assert!(processes.parse::<u32>().unwrap() < 10, "{processes}");
+    close(&fixture, sandbox).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_audit_log_calls_a_sandbox_and_how_its_executor_is_set_up_are_not_its_choice_dk_1()
+{
+    let fixture = fixture(DEBIAN);
+    let sandbox = fixture.sandbox().await;
+    // Without our walls it can be any user.
+    let choose = "echo 4711 > /proc/self/loginuid; cat /proc/self/loginuid";
+    let (user, shell) = (["--user", "1000"], ["sh", "-c", choose]);
+    let arguments = [&["run", "--rm"], &user[..], &[DEBIAN], &shell].concat();
+    assert_eq!(fixture.docker(&arguments), "4711");
+    for user in ["0", "1000", "4294967295"] {
+        let (code, said) = run(&*sandbox, &format!("echo {user} > /proc/self/loginuid")).await;
+        assert_ne!(code, 0, "{said}");
+    }
+    assert_eq!(output(&*sandbox, "cat /proc/self/loginuid").await, "65534");
+    let names = "env | cut -d = -f 1 | grep -E 'ZAREBA|SU_TO_USER|SESSION_API' || echo none";
+    assert_eq!(output(&*sandbox, names).await, "none");
+    close(&fixture, sandbox).await;
+}
+
+/// Mounts of the machine have the flags of its file systems, so these bits are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn set_user_id_programs_and_device_files_in_a_workspace_are_of_no_use_dk_1() {
+    let fixture = fixture(DEBIAN);
+    let workspace = tempfile::Builder::new().prefix("zw").tempdir().unwrap();
+    let path = |name: &str| workspace.path().join(name);
+    fs::copy("/usr/bin/id", path("id")).unwrap();
+    fs::set_permissions(path("id"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let made = std::process::Command::new("mknod")
+        .arg("--mode=666")
+        .arg(path("memory"))
+        .args(["c", "1", "1"])
+        .status();
+    assert!(made.unwrap().success());
+    // Without our walls it is root's.
+    let mount = format!("{}:/workspace", workspace.path().display());
+    let told = fixture.docker(&[
+        "run",
+        "--rm",
+        "--user",
+        "1000",
+        "--network",
+        "none",
+        "--volume",
+        &mount,
+        DEBIAN,
+        "/workspace/id",
+        "-u",
+    ]);
+    assert_eq!(told, "0\n");
+    let spec = zareba_runtime::SandboxSpec {
+        workspace: Some(workspace.path().to_owned()),
+        ..spec()
+    };
+    let sandbox = fixture.runtime.create(spec).await.unwrap();
+    assert_eq!(output(&*sandbox, "./id -u").await, "1000");
+    let (code, said) = run(&*sandbox, "head -c 1 memory").await;
+    assert_ne!(code, 0);
+    assert!(said.contains("Operation not permitted"), "{said}");
     close(&fixture, sandbox).await;
 }
 

@@ -19,7 +19,7 @@ use zareba_terminal::release_program_pages;
 use super::{
     equipped::Equipped,
     identity::{self, Wanted},
-    listening, ownership, plugins,
+    listening, login, ownership, plugins,
     stopping::Stops,
     viewer::{self, Published},
 };
@@ -48,6 +48,7 @@ pub(crate) fn perform(context: &Context, arguments: &ExecutorArguments) -> Resul
     let ready = arguments.ours.ready_fd.map(ReadySignal::take).transpose()?;
     let lifeline = arguments.ours.lifeline_fd.map(Lifeline::take).transpose()?;
     plugins::check(arguments)?;
+    login::settle();
     let configuration = load(context, arguments)?;
     if configuration.settings.executor.session_api_key.is_some() {
         hide_our_environment();
