@@ -20,6 +20,7 @@ mod faults;
 mod files;
 mod fixture;
 mod hardening;
+mod inside;
 mod life;
 mod limits;
 mod openhands;
