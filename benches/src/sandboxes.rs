@@ -236,6 +236,7 @@ fn walls() -> Walls {
     Walls {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
+        guarded: Vec::new(),
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: 2 * GIBIBYTE,
