@@ -48,7 +48,15 @@ pub struct Process {
     pub is_zombie: bool,
     /// It was stopped, and does nothing until it is told to go on.
     pub is_stopped: bool,
+    /// It has executed no program yet and handles Ctrl-C itself, as the process that it is a copy of.
+    pub is_copy_with_handler: bool,
 }
+
+/// `PF_FORKNOEXEC` of the kernel's process flags: forked, and nothing executed since.
+const FORKED_WITHOUT_EXEC: u64 = 0x40;
+
+/// Ctrl-C in a set of signals.
+const INTERRUPT_BIT: u64 = 1 << (Signal::INT.as_raw() - 1);
 
 impl Process {
     /// The process of that number.
@@ -81,8 +89,9 @@ impl Process {
     }
 
     /// The name in parentheses may hold anything, so fields are counted behind the last one:
-    /// state, parent, group, session, terminal, its foreground, six fields later the processor
-    /// time of the process and of the kernel for it, and seven later the start.
+    /// state, parent, group, session, terminal, its foreground, flags, five fields later the
+    /// processor time of the process and of the kernel for it, seven later the start, and twelve
+    /// later the signals that have a handler.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
@@ -91,9 +100,11 @@ impl Process {
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
         let foreground = fields.nth(1)?.parse().ok()?;
-        let of_process: u64 = fields.nth(5)?.parse().ok()?;
+        let flags: u64 = fields.next()?.parse().ok()?;
+        let of_process: u64 = fields.nth(4)?.parse().ok()?;
         let of_kernel: u64 = fields.next()?.parse().ok()?;
         let start_time = fields.nth(6)?.parse().ok()?;
+        let handled: u64 = fields.nth(11)?.parse().ok()?;
         Some(Self {
             id: ProcessId { pid, start_time },
             parent,
@@ -103,6 +114,7 @@ impl Process {
             ticks: of_process.saturating_add(of_kernel),
             is_zombie: state == "Z" || state == "X",
             is_stopped: state == "T" || state == "t",
+            is_copy_with_handler: flags & FORKED_WITHOUT_EXEC != 0 && handled & INTERRUPT_BIT != 0,
         })
     }
 }
@@ -277,21 +289,28 @@ mod tests {
             ticks: 0,
             is_zombie: false,
             is_stopped: false,
+            is_copy_with_handler: false,
         }
     }
 
     #[test]
     fn fields_are_counted_past_an_awkward_name() {
-        let stat = "7 (a) b) Z 3 7 5 34816 9 0 0 0 0 0 120 31 0 0 20 0 1 0 4242 0";
+        let stat =
+            "7 (a) b) Z 3 7 5 34816 9 0 0 0 0 0 120 31 0 0 20 0 1 0 4242 0 0 0 0 0 0 0 0 0 0 0 2";
         let read = Process::parse(7, stat).unwrap();
         assert_eq!((read.parent, read.group, read.session), (3, 7, 5));
         assert_eq!(read.id.start_time, 4242);
         assert_eq!((read.foreground, read.ticks), (9, 151));
         assert!(!read.waits_for_command());
-        let shell = "5 (bash) S 3 5 5 34816 9 0 0 0 0 0 1 1 0 0 20 0 1 0 4242 0";
+        assert!(!read.is_copy_with_handler);
+        let shell =
+            "5 (bash) S 3 5 5 34816 9 64 0 0 0 0 1 1 0 0 20 0 1 0 4242 0 0 0 0 0 0 0 0 0 0 0 0";
         assert!(Process::parse(5, shell).unwrap().waits_for_command());
-        let idle = "5 (bash) S 3 5 5 34816 5 0 0 0 0 0 1 1 0 0 20 0 1 0 4242 0";
+        assert!(!Process::parse(5, shell).unwrap().is_copy_with_handler);
+        let idle =
+            "5 (bash) S 3 5 5 34816 5 64 0 0 0 0 1 1 0 0 20 0 1 0 4242 0 0 0 0 0 0 0 0 0 0 0 2";
         assert!(!Process::parse(5, idle).unwrap().waits_for_command());
+        assert!(Process::parse(5, idle).unwrap().is_copy_with_handler);
         assert!(read.is_zombie);
         assert_eq!(Process::parse(7, "7 (a) S 3"), None);
     }

@@ -9,7 +9,7 @@ use rustix::{
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt},
     termios::{
         Action, InputModes, LocalModes, OptionalActions, QueueSelector, Termios, Winsize, tcflow,
-        tcflush, tcgetattr, tcsetattr, tcsetwinsize,
+        tcflush, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
     },
 };
 use tokio::io::{Interest, unix::AsyncFd};
@@ -229,6 +229,14 @@ impl Pty {
         Ok(tcgetattr(&self.inner)?
             .local_modes
             .contains(LocalModes::ICANON))
+    }
+
+    /// The process group in the foreground, which gets the signals of keys.
+    ///
+    /// # Errors
+    /// When no session has the terminal.
+    pub fn foreground(&self) -> io::Result<i32> {
+        Ok(tcgetpgrp(&self.outer)?.as_raw_nonzero().get())
     }
 }
 

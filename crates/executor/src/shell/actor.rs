@@ -20,7 +20,7 @@ use zareba_terminal::{Child, ExitReason, Limits, Screen};
 use zareba_wire::output::StopMeans;
 
 use super::{
-    heard::end_of,
+    heard::{Interrupting, end_of},
     keys::Key,
     process::{ShellProcess, ShellSpec, StartShellError},
     report::{Report, Subject},
@@ -71,6 +71,7 @@ pub(super) struct Actor {
     backlog: VecDeque<Request>,
     /// Typed, and not yet taken by the terminal.
     input: VecDeque<u8>,
+    pub(super) interrupting: Option<Interrupting>,
     last_id: u64,
     last_ended: u64,
     last_search_path: String,
@@ -89,6 +90,7 @@ pub(super) enum Event {
     Writable,
     AskerGone,
     Stop(StopMeans),
+    LookAgain,
     Asked(Option<Request>),
 }
 
@@ -112,6 +114,7 @@ impl Actor {
             waiter: None,
             backlog: VecDeque::new(),
             input: VecDeque::new(),
+            interrupting: None,
             last_id: 0,
             last_ended: 0,
             last_search_path: String::new(),
@@ -166,6 +169,7 @@ impl Actor {
                 Event::Writable => self.type_pending(),
                 Event::AskerGone => self.waiter = None,
                 Event::Stop(means) => self.stop(means),
+                Event::LookAgain => self.interrupt_again(),
                 Event::Asked(Some(Request::Resize(size))) => {
                     self.spec.size = size;
                     self.screen.resize(size);
@@ -215,6 +219,7 @@ impl Actor {
                 request = self.requests.recv() => Event::Asked(request),
             };
         };
+        let look = self.interrupting.as_ref().map(Interrupting::next_look);
         let types = !self.input.is_empty() && may_type(process, &self.state);
         let ShellProcess {
             pty,
@@ -231,6 +236,7 @@ impl Actor {
             _ = pty.readable() => Event::Readable,
             _ = pty.writable(), if types => Event::Writable,
             end = end_of(&mut self.waiter) => end,
+            () = sleep_until(look) => Event::LookAgain,
             request = self.requests.recv(), if listens => Event::Asked(request),
         }
     }
@@ -519,6 +525,7 @@ impl Actor {
 
     fn command_ended(&mut self, ended: Ended) {
         self.input.clear();
+        self.interrupting = None;
         let waiter = self.waiter.take();
         if let Some(waiter) = waiter.filter(|waiter| !waiter.reply.is_closed()) {
             self.reply_to(waiter, Outcome::Ended(ended));

@@ -8,7 +8,7 @@ use zareba_wire::{
     output::{OutputPiece, OutputRequest, OutputState, StopMeans, StopRequest},
 };
 
-use crate::place::{Place, blocking, exit_code, metadata};
+use crate::place::{LONG, Place, blocking, exit_code, metadata};
 
 fn once(command: &str) -> ActionEvent {
     ActionEvent {
@@ -178,6 +178,35 @@ async fn it_is_interrupted_or_killed_in_whichever_shell_it_runs() {
         assert_eq!(again.await, Some(false), "it has ended");
     }
     assert_eq!(place.text("echo free").await, "free");
+}
+
+#[tokio::test]
+async fn one_that_is_about_to_start_a_program_is_interrupted() {
+    let place = Place::new().await;
+    for round in 0..200 {
+        let name = format!("session/{round}");
+        // The shell writes the first word itself, so that the key meets it as often as the program.
+        let action = ActionEvent {
+            once: Some(name.clone()),
+            ..blocking("echo begun; sleep 600")
+        };
+        let ending = async {
+            let asked = OutputRequest {
+                action: name.clone(),
+                from: 0,
+                wait: LONG,
+            };
+            place.executor.read_output(asked).await;
+            let action = name.clone();
+            let means = StopMeans::Interrupt;
+            let stopped = place.executor.stop_action(StopRequest { action, means });
+            assert_eq!(stopped.await, Some(true));
+        };
+        let both = async { tokio::join!(place.executor.execute(action), ending) };
+        let ended = tokio::time::timeout(LONG, both).await;
+        let (ended, ()) = ended.unwrap_or_else(|_| panic!("round {round} goes on"));
+        assert_eq!(exit_code(&ended.observation), 130, "{round}: {ended:?}");
+    }
 }
 
 #[tokio::test]
