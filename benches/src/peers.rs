@@ -7,7 +7,7 @@ mod swe_rex;
 
 use std::{env, path::PathBuf};
 
-pub(crate) use bubblewrap::bubblewrap;
+pub(crate) use bubblewrap::{bubblewrap, unshare};
 pub(crate) use camel::{CamelWorkspace, ClientClass};
 pub(crate) use docker::DockerImage;
 pub(crate) use swe_rex::{Peer, swe_rex};

@@ -35,10 +35,30 @@ const VIEW: [&str; 20] = [
 /// `echo hi` in a bash behind new namespaces, or why there is none.
 pub(crate) fn bubblewrap() -> Result<Command, String> {
     let mut command = Command::new("bwrap");
-    command
-        .args(VIEW)
-        .args(["bash", "-c", "echo hi"])
-        .stdin(Stdio::null());
+    command.args(VIEW);
+    echoing(command)
+}
+
+/// The same in nothing but new namespaces: the kernel's own part, with neither a file system nor
+/// limits of its own.
+pub(crate) fn unshare() -> Result<Command, String> {
+    let mut command = Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--net",
+        "--ipc",
+        "--uts",
+        "--cgroup",
+    ]);
+    echoing(command)
+}
+
+fn echoing(mut command: Command) -> Result<Command, String> {
+    command.args(["bash", "-c", "echo hi"]).stdin(Stdio::null());
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => NOT_INSTALLED.to_owned(),
         _ => format!("cannot be started: {error}"),

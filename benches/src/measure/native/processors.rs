@@ -1,7 +1,8 @@
-//! How the creation of sandboxes grows with the processors, beside bubblewrap, which shares nothing
-//! between its sandboxes: what both lack at many processors is the kernel's own limit.
+//! How the creation of sandboxes grows with the processors, beside bubblewrap and bare namespaces,
+//! which share nothing between their sandboxes: what these lack at many processors is the kernel's
+//! own limit.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use crate::{
     floors::Echo,
@@ -13,6 +14,13 @@ use crate::{
     setting::{Effort, Setting},
     table::Row,
 };
+
+type Peer = fn() -> Result<Command, String>;
+
+const PEERS: [(&str, Peer); 2] = [
+    ("bwrap", peers::bubblewrap),
+    ("bare namespaces", peers::unshare),
+];
 
 pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
     let duration = match setting.effort {
@@ -34,19 +42,22 @@ pub(crate) fn measure(setting: &Setting) -> anyhow::Result<Vec<Row>> {
             "sandboxes created, asked and closed by {clients} clients on {processors} processors"
         );
         let row = Row::new(name, Quantity::PerSecond(ours));
-        rows.push(match peers::bubblewrap() {
-            Err(_) => row,
-            Ok(_) => {
-                let wrapped = on_processors(processors, || {
-                    rate(clients, duration, |_| {
-                        let command = peers::bubblewrap().map_err(anyhow::Error::msg)?;
-                        let mut echo = Echo::of(command);
-                        Ok(move || echo.once().map(drop))
-                    })
-                })?;
-                row.beside("bwrap", Quantity::PerSecond(wrapped))
-            }
+        let there = PEERS.iter().filter(|(_, peer)| peer().is_ok());
+        let beside = there.map(|(what, peer)| {
+            let rate = floor(processors, duration, *peer)?;
+            anyhow::Ok(row.clone().beside(what, Quantity::PerSecond(rate)))
         });
+        let beside = beside.collect::<anyhow::Result<Vec<_>>>()?;
+        rows.extend(if beside.is_empty() { vec![row] } else { beside });
     }
     Ok(rows)
+}
+
+fn floor(processors: usize, duration: Duration, peer: Peer) -> anyhow::Result<f64> {
+    on_processors(processors, || {
+        rate(processors * CLIENTS_PER_PROCESSOR, duration, |_| {
+            let mut echo = Echo::of(peer().map_err(anyhow::Error::msg)?);
+            Ok(move || echo.once().map(drop))
+        })
+    })
 }
