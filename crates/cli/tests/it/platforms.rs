@@ -85,6 +85,40 @@ fn a_directory_of_many_files_with_a_mount_in_it_is_shown_as_it_is() {
 }
 
 #[test]
+fn a_system_directory_may_be_a_file_system_of_its_own() {
+    let mounts =
+        "mount --bind /usr /usr; mount -t tmpfs none /usr/local; echo here > /usr/local/file";
+    let command = "cat /usr/local/file; touch /usr/bin/new && echo changed";
+    assert_eq!(printed(mounts, command), "here\nchanged\n");
+}
+
+/// A user outside sees only processes of their own; inside, `/proc` shows those of the sandbox.
+#[test]
+fn processes_of_others_may_be_hidden() {
+    let place = Place::new();
+    let hidden = "mount -t proc -o hidepid=2 none /proc || exit; exec unshare --user --map-user=1000 --map-group=1000 \"$@\"";
+    let starter = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "sh",
+        "-c",
+        hidden,
+        "sh",
+    ];
+    let told = on_machine_of(&place, &starter, &["run", "--", "cat /proc/1/comm"]);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "init\n"),
+        "{}",
+        told.stderr
+    );
+}
+
+#[test]
 fn doctor_fails_where_no_sandbox_can_start_and_says_why() {
     let place = Place::new();
     let spent = "echo 1 > /proc/sys/user/max_user_namespaces";
