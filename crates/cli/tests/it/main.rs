@@ -21,6 +21,7 @@ mod mcp;
 mod platforms;
 mod programs;
 mod reach;
+mod readme;
 mod replay;
 mod run;
 mod sandboxes;
