@@ -189,8 +189,17 @@ impl ResourceLimits {
 /// its program for crashes all the same, and inside a sandbox no limit can be raised any more.
 ///
 /// # Errors
-/// When the limit is 0, this process may not raise it, and the machine has such a program.
+/// When the machine hands crashes to a socket, which no limit prevents; or when the limit is 0, this
+/// process may not raise it, and the machine has a program for crashes.
 pub fn refuse_core_handlers() -> io::Result<()> {
+    if core_pattern().is_some_and(|pattern| goes_to_a_socket(&pattern)) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the kernel sends the memory of every crashed program to a socket of this machine \
+             (`kernel.core_pattern` begins with `@`), and no limit keeps a sandbox from it: as root, choose a file \
+             (`sysctl -w kernel.core_pattern=core`) or a program",
+        ));
+    }
     let wanted = Rlimit {
         current: Some(CORE_BYTES),
         maximum: Some(CORE_BYTES),
@@ -209,12 +218,20 @@ pub fn refuse_core_handlers() -> io::Result<()> {
 
 /// Whether the machine hands crashes to a program; one that does not say might.
 pub(crate) fn crashes_start_a_program() -> bool {
-    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern");
-    pattern.map_or(true, |pattern| !goes_to_a_file(&pattern))
+    core_pattern().is_none_or(|pattern| !goes_to_a_file(&pattern))
+}
+
+fn core_pattern() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/core_pattern").ok()
 }
 
 fn goes_to_a_file(pattern: &str) -> bool {
     !pattern.starts_with(['|', '@'])
+}
+
+/// From Linux 6.16 on. The kernel looks at no limit then.
+fn goes_to_a_socket(pattern: &str) -> bool {
+    pattern.starts_with('@')
 }
 
 fn set(limit: Limit, asked: Bounds) -> Result<LimitInForce, LimitError> {

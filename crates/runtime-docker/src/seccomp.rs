@@ -72,21 +72,35 @@ enum Permission {
     SetIdFiles,
 }
 
-/// The low 32 bits of an argument, after the mask, are one of some values.
+/// The low 32 bits of an argument, after the mask, are one of some values, or it is a pointer.
 #[derive(Clone, Debug, Deserialize)]
 struct Condition {
     argument: u8,
     mask: Option<u32>,
+    #[serde(default)]
     is: Vec<u32>,
+    is_null: Option<bool>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum Errno {
     #[default]
     #[serde(rename = "EPERM")]
     NotPermitted,
     #[serde(rename = "ENOSYS")]
     NotThere,
+    #[serde(rename = "NONE")]
+    None,
+}
+
+impl Errno {
+    fn number(self) -> u32 {
+        match self {
+            Self::NotPermitted => EPERM,
+            Self::NotThere => ENOSYS,
+            Self::None => 0,
+        }
+    }
 }
 
 impl Permissions {
@@ -101,12 +115,22 @@ impl Permissions {
 }
 
 /// What is said about one call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Decision<'a> {
     allowed: Vec<&'a [Condition]>,
-    refused: Vec<&'a [Condition]>,
+    refused: Vec<(&'a [Condition], Errno)>,
     /// What is answered where it is not allowed.
     errno: u32,
+}
+
+impl Default for Decision<'_> {
+    fn default() -> Self {
+        Self {
+            allowed: Vec::new(),
+            refused: Vec::new(),
+            errno: EPERM,
+        }
+    }
 }
 
 /// The filter as the Engine takes it.
@@ -115,14 +139,29 @@ pub(crate) fn profile(permissions: Permissions) -> Result<Value, SeccompError> {
         toml::from_str(PROFILE).map_err(|error| SeccompError::Parse(Box::new(error)))?;
     let mut rules = Vec::new();
     for (call, decision) in decisions(&profile, permissions) {
-        let allowed =
-            alternatives_of(&decision).ok_or_else(|| SeccompError::TooManyAlternatives {
-                call: call.to_owned(),
-            })?;
+        let too_many = || SeccompError::TooManyAlternatives {
+            call: call.to_owned(),
+        };
+        let allowed = alternatives_of(&decision).ok_or_else(too_many)?;
         let everywhere = allowed.is_always();
         rules.extend(allowed.rules().map(
             |arguments| json!({ "names": [call], "action": "SCMP_ACT_ALLOW", "args": arguments }),
         ));
+        // An answer of its own is said for the very arguments: without any it would go before all else.
+        for (conditions, errno) in &decision.refused {
+            if *errno == Errno::NotPermitted {
+                continue;
+            }
+            let refused = hold(conditions).ok_or_else(too_many)?;
+            rules.extend(refused.rules().map(|arguments| {
+                json!({
+                    "names": [call],
+                    "action": "SCMP_ACT_ERRNO",
+                    "errnoRet": errno.number(),
+                    "args": arguments,
+                })
+            }));
+        }
         // Where it is allowed sometimes, the rest falls to the default, which is the same answer.
         if !everywhere && (allowed.is_never() || decision.errno != EPERM) {
             rules.push(json!({
@@ -149,9 +188,6 @@ fn decisions<'a>(
     for entry in &profile.allow {
         for call in &entry.calls {
             let decision = decisions.entry(call).or_default();
-            if decision.errno == 0 {
-                decision.errno = EPERM;
-            }
             if permissions.include(entry.with) {
                 decision.allowed.push(&entry.when);
             }
@@ -163,12 +199,9 @@ fn decisions<'a>(
             let decision = decisions.entry(call).or_default();
             if entry.when.is_empty() {
                 // Not a refusal of what is allowed, only what is said to all the rest.
-                decision.errno = match entry.errno {
-                    Errno::NotPermitted => EPERM,
-                    Errno::NotThere => ENOSYS,
-                };
+                decision.errno = entry.errno.number();
             } else if !is_lifted {
-                decision.refused.push(&entry.when);
+                decision.refused.push((&entry.when, entry.errno));
             }
         }
     }
@@ -179,13 +212,9 @@ fn decisions<'a>(
 fn alternatives_of(decision: &Decision<'_>) -> Option<Alternatives> {
     let mut allowed = Alternatives::never();
     for conditions in &decision.allowed {
-        let mut all = Alternatives::always();
-        for condition in *conditions {
-            all = all.and(&holds(condition))?;
-        }
-        allowed = allowed.or(all);
+        allowed = allowed.or(hold(conditions)?);
     }
-    for conditions in &decision.refused {
+    for (conditions, _) in &decision.refused {
         let mut spared = Alternatives::never();
         for condition in *conditions {
             spared = spared.or(fails(condition)?);
@@ -195,14 +224,31 @@ fn alternatives_of(decision: &Decision<'_>) -> Option<Alternatives> {
     Some(allowed)
 }
 
+/// Where all of these hold.
+fn hold(conditions: &[Condition]) -> Option<Alternatives> {
+    let mut all = Alternatives::always();
+    for condition in conditions {
+        all = all.and(&holds(condition))?;
+    }
+    Some(all)
+}
+
 fn holds(condition: &Condition) -> Alternatives {
     let mask = condition.mask.unwrap_or(u32::MAX);
-    Alternatives::one_of(condition.argument, mask, &condition.is)
+    match condition.is_null {
+        None => Alternatives::one_of(condition.argument, mask, &condition.is),
+        Some(true) => Alternatives::null(condition.argument),
+        Some(false) => Alternatives::not_null(condition.argument),
+    }
 }
 
 fn fails(condition: &Condition) -> Option<Alternatives> {
     let mask = condition.mask.unwrap_or(u32::MAX);
-    Alternatives::none_of(condition.argument, mask, &condition.is)
+    match condition.is_null {
+        None => Alternatives::none_of(condition.argument, mask, &condition.is),
+        Some(true) => Some(Alternatives::not_null(condition.argument)),
+        Some(false) => Some(Alternatives::null(condition.argument)),
+    }
 }
 
 /// Calls of other architectures, 32-bit ones above all, end the process.

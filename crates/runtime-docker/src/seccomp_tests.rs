@@ -8,7 +8,7 @@ const STRICT: Permissions = Permissions {
 };
 
 /// What the Engine would make of a call: `None` is allowed, otherwise the error.
-fn judge(permissions: Permissions, call: &str, arguments: &[u32]) -> Option<u64> {
+fn judge(permissions: Permissions, call: &str, arguments: &[u64]) -> Option<u64> {
     let profile = profile(permissions).unwrap();
     let rules = profile["syscalls"].as_array().unwrap();
     let of_call = || rules.iter().filter(|rule| rule["names"] == json!([call]));
@@ -18,7 +18,7 @@ fn judge(permissions: Permissions, call: &str, arguments: &[u32]) -> Option<u64>
             assert_eq!(condition["op"], "SCMP_CMP_MASKED_EQ");
             let number = |key: &str| condition[key].as_u64().unwrap();
             let index = usize::try_from(number("index")).unwrap();
-            let given = u64::from(arguments.get(index).copied().unwrap_or(0));
+            let given = arguments.get(index).copied().unwrap_or(0);
             given & number("value") == number("valueTwo")
         })
     };
@@ -26,7 +26,7 @@ fn judge(permissions: Permissions, call: &str, arguments: &[u32]) -> Option<u64>
     if of_call().filter(matches).any(|rule| allows(&rule)) {
         return None;
     }
-    let refusal = of_call().find(|rule| !allows(rule));
+    let refusal = of_call().filter(matches).find(|rule| !allows(rule));
     let default = &profile["defaultErrnoRet"];
     refusal.map_or(default, |rule| &rule["errnoRet"]).as_u64()
 }
@@ -78,6 +78,19 @@ fn arguments_decide_where_the_file_says_so() {
         Some(1),
         "set-user-ID"
     );
+}
+
+#[test]
+fn the_limit_of_core_files_stays_and_can_be_asked_for_ns_7() {
+    const CORE: u64 = 4;
+    for pointer in [1, 1 << 32, 0x7fff_0000_0000] {
+        assert_eq!(judge(STRICT, "prlimit64", &[0, CORE, pointer]), Some(0));
+        assert_eq!(judge(STRICT, "prlimit64", &[0, 7, pointer]), None);
+    }
+    assert_eq!(judge(STRICT, "prlimit64", &[0, CORE, 0, 1]), None);
+    assert_eq!(judge(STRICT, "setrlimit", &[CORE, 1]), Some(0));
+    assert_eq!(judge(STRICT, "setrlimit", &[7, 1]), None);
+    assert_eq!(judge(STRICT, "getrlimit", &[CORE, 1]), None);
 }
 
 #[test]

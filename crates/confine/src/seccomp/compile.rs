@@ -84,6 +84,7 @@ fn decisions(
         let verdict = match entry.errno {
             Errno::NotPermitted => Verdict::NOT_PERMITTED,
             Errno::NotThere => Verdict::NOT_THERE,
+            Errno::None => Verdict::PRETENDED,
         };
         for name in &entry.calls {
             let rules = alternatives(name, &entry.when, verdict)?;
@@ -174,8 +175,21 @@ fn alternatives(
         })
 }
 
-/// `None` when a value has bits that the mask takes away, or there is no such argument.
+/// `None` when a value has bits that the mask takes away, there is no such argument, or the condition says
+/// two things.
 fn comparisons(condition: &Condition) -> Option<Vec<SeccompCondition>> {
+    if let Some(is_null) = condition.is_null {
+        if condition.mask.is_some() || !condition.values.is_empty() {
+            return None;
+        }
+        let operator = match is_null {
+            true => SeccompCmpOp::Eq,
+            false => SeccompCmpOp::Ne,
+        };
+        let whole = SeccompCmpArgLen::Qword;
+        let comparison = SeccompCondition::new(condition.argument, whole, operator, 0);
+        return comparison.ok().map(|it| vec![it]);
+    }
     let compare = |value: u32| {
         if condition.mask.is_some_and(|mask| value & !mask != 0) {
             return None;

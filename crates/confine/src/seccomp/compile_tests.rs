@@ -218,6 +218,24 @@ fn a_number_is_found_in_few_steps() {
 }
 
 #[test]
+fn the_limit_of_core_files_stays_and_can_be_asked_for_ns_7() {
+    const CORE: u64 = 4;
+    let checked = |name, arguments: &[u64], expected| {
+        check(Permissions::NONE, name, arguments, expected);
+    };
+    for upper in [0, 0xffff_ffff_0000_0000] {
+        for pointer in [1, 1 << 32, 0x7fff_0000_0000] {
+            checked("prlimit64", &[0, upper | CORE, pointer], Verdict::PRETENDED);
+            checked("prlimit64", &[0, upper | 7, pointer], Verdict::ALLOW);
+        }
+        checked("prlimit64", &[0, upper | CORE, 0, 1], Verdict::ALLOW);
+        checked("setrlimit", &[upper | CORE, 1], Verdict::PRETENDED);
+        checked("setrlimit", &[upper | 7, 1], Verdict::ALLOW);
+    }
+    checked("getrlimit", &[CORE, 1], Verdict::ALLOW);
+}
+
+#[test]
 fn new_namespaces_are_refused_one_by_one() {
     let namespaces: [u64; 7] = [
         0x0002_0000,
@@ -445,6 +463,8 @@ fn a_profile_that_makes_no_sense_is_refused() {
         "argument = 6, is = [1]",
         "argument = 0, is = []",
         "argument = 0, mask = 1, is = [2]",
+        "argument = 0, mask = 1, is_null = true",
+        "argument = 0, is = [1], is_null = true",
     ] {
         let text = entry(&format!(
             "calls = ['read']\nreason = 'a'\nwhen = [{{ {condition} }}]"

@@ -134,14 +134,17 @@ pub(super) enum Permission {
     SetIdFiles,
 }
 
-/// What an argument must be, in its low 32 bits.
+/// What an argument must be.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Condition {
     pub(super) argument: u8,
     pub(super) mask: Option<u32>,
-    #[serde(rename = "is")]
+    /// What its low 32 bits may be.
+    #[serde(default, rename = "is")]
     pub(super) values: Vec<u32>,
+    /// Whether all of its bits are 0: in the place of values.
+    pub(super) is_null: Option<bool>,
 }
 
 /// What a program is told when a call is refused.
@@ -154,4 +157,7 @@ pub(super) enum Errno {
     /// Not there: programs then use another call.
     #[serde(rename = "ENOSYS")]
     NotThere,
+    /// That it was made, though it was not.
+    #[serde(rename = "NONE")]
+    None,
 }

@@ -39,6 +39,8 @@ impl Verdict {
     pub(super) const KILL: Self = Self(libc::SECCOMP_RET_KILL_PROCESS);
     pub(super) const NOT_PERMITTED: Self = Self(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
     pub(super) const NOT_THERE: Self = Self(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+    /// Looks made, and is not.
+    pub(super) const PRETENDED: Self = Self(libc::SECCOMP_RET_ERRNO);
 }
 
 /// How one call is decided: by the first rule that holds, or else by `otherwise`.

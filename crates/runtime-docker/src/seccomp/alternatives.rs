@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const ALTERNATIVES_MAX: usize = 512;
 
 /// By argument, the bits that are looked at and what they are.
-type Bits = BTreeMap<u8, (u32, u32)>;
+type Bits = BTreeMap<u8, (u64, u64)>;
 
 /// A set of arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Alternatives {
 
     /// `argument & mask` is one of these.
     pub(super) fn one_of(argument: u8, mask: u32, values: &[u32]) -> Self {
-        let bits = |value: &u32| Bits::from([(argument, (mask, *value))]);
+        let bits = |value: &u32| Bits::from([(argument, (mask.into(), (*value).into()))]);
         Self(values.iter().map(bits).collect())
     }
 
@@ -61,7 +61,7 @@ impl Alternatives {
                         .filter(|it| it & bit == side)
                         .collect();
                     if alike.is_empty() {
-                        spared.push(Bits::from([(argument, (fixed, value))]));
+                        spared.push(Bits::from([(argument, (fixed.into(), value.into()))]));
                     } else {
                         next.push((fixed, value, alike));
                     }
@@ -73,6 +73,18 @@ impl Alternatives {
             }
         }
         Some(Self(spared))
+    }
+
+    /// No bit of the argument is set.
+    pub(super) fn null(argument: u8) -> Self {
+        Self(vec![Bits::from([(argument, (u64::MAX, 0))])])
+    }
+
+    /// Some bit of the argument is set.
+    pub(super) fn not_null(argument: u8) -> Self {
+        let bits = (0..u64::BITS).map(|bit| 1_u64 << bit);
+        let set = bits.map(|bit| Bits::from([(argument, (bit, bit))]));
+        Self(set.collect())
     }
 
     /// In either set.
@@ -104,7 +116,7 @@ impl Alternatives {
     }
 
     #[cfg(test)]
-    pub(super) fn contains(&self, arguments: &[u32]) -> bool {
+    pub(super) fn contains(&self, arguments: &[u64]) -> bool {
         self.0.iter().any(|bits| {
             bits.iter().all(|(argument, (mask, value))| {
                 let given = arguments.get(usize::from(*argument)).copied();
@@ -128,7 +140,7 @@ fn merged(one: &Bits, two: &Bits) -> Option<Bits> {
     Some(both)
 }
 
-fn condition((argument, (mask, value)): (&u8, &(u32, u32))) -> Value {
+fn condition((argument, (mask, value)): (&u8, &(u64, u64))) -> Value {
     json!({
         "index": argument,
         "value": mask,
@@ -146,13 +158,22 @@ mod tests {
         let values = [0x5412, 0x541c, 0x5423];
         let others = Alternatives::none_of(1, u32::MAX, &values).unwrap();
         for value in values {
-            assert!(!others.contains(&[0, value]), "{value:#x}");
+            assert!(!others.contains(&[0, value.into()]), "{value:#x}");
         }
         for value in [0, 1, 0x5413, 0x5401, 0x541d, u32::MAX, 0x8000_5412] {
-            assert!(others.contains(&[0, value]), "{value:#x}");
+            assert!(others.contains(&[0, value.into()]), "{value:#x}");
         }
         let plain = Alternatives::none_of(0, 0o6000, &[0o2000, 0o4000, 0o6000]).unwrap();
         assert_eq!(plain, Alternatives(vec![Bits::from([(0, (0o6000, 0))])]));
+    }
+
+    #[test]
+    fn a_pointer_is_null_when_all_of_its_bits_are_0() {
+        let (null, given) = (Alternatives::null(2), Alternatives::not_null(2));
+        for pointer in [0, 1, 1 << 31, 1 << 32, 1 << 63, u64::MAX] {
+            assert_eq!(null.contains(&[4, 4, pointer]), pointer == 0);
+            assert_eq!(given.contains(&[4, 4, pointer]), pointer != 0);
+        }
     }
 
     #[test]

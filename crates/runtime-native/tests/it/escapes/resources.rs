@@ -91,8 +91,9 @@ for name in names:
     resource.setrlimit(kind, (hard, hard))
     try:
         resource.setrlimit(kind, (hard, hard + 1))
-        print(name, 'was raised')
     except ValueError:
+        pass
+    if resource.getrlimit(kind) == (hard, hard):
         print(name, end=' ')";
     let prison = Prison::new().await;
     let shown = prison.python(PROGRAM).await;
@@ -110,6 +111,33 @@ async fn a_crash_leaves_no_core_behind_and_starts_no_program_outside_ns_7() {
     assert_eq!(status, 128 + 11);
     let limits = "awk '/^Max core/ {print $5, $6}' /proc/self/limits /proc/$PPID/limits; ls";
     assert_eq!(prison.shell(limits).await, (0, "1 1\n1 1".to_owned()));
+    prison.end().await;
+}
+
+/// Lowers the limit of core files of itself and of another process in every way that there is.
+const LOWER_CORE_LIMITS: &str = r"
+import resource, signal
+CORE = resource.RLIMIT_CORE
+other = os.fork() or signal.pause()
+for process in (0, os.getpid(), other):
+    for wanted in ((0, 0), (0, 1)):
+        resource.prlimit(process, CORE, wanted)
+resource.setrlimit(CORE, (0, 0))
+new = (ctypes.c_ulong * 2)(0, 0)
+LIBC.syscall(160, CORE, ctypes.byref(new))
+LIBC.syscall(302, other, CORE, ctypes.byref(new), None)
+print(resource.getrlimit(CORE), resource.prlimit(other, CORE))
+os.kill(other, signal.SIGKILL)";
+
+/// At 0 the kernel starts the machine's program for crashes, at 1 it does not.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn the_limit_of_core_files_cannot_be_lowered_ns_7() {
+    let prison = Prison::new().await;
+    let shell = "ulimit -c 0; ulimit -c; sh -c 'ulimit -S -c 0; ulimit -c'";
+    assert_eq!(prison.shell(shell).await, (0, "0\n0".to_owned()));
+    let shown = prison.python(LOWER_CORE_LIMITS).await;
+    assert_eq!(shown, "(1, 1) (1, 1)");
     prison.end().await;
 }
 
