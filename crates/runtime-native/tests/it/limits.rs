@@ -261,3 +261,19 @@ async fn deleted_files_that_are_still_open_count_towards_the_disk_limit_ns_16() 
     assert_eq!(output(&*sandbox, "echo on").await, "on");
     sandbox.close().await.unwrap();
 }
+
+/// A thread that has left the table of descriptors of its process has files that the process does not show.
+#[tokio::test]
+async fn deleted_files_that_one_thread_holds_count_towards_the_disk_limit_ns_16() {
+    const OF_A_THREAD: &str = "python3 - <<'END'\nimport ctypes, os, threading, time\n\
+                               def fill():\n    assert ctypes.CDLL(None).unshare(0x400) == 0\n    held = []\n    \
+                               for n in range(1000):\n        held.append(open(f'x{n}', 'wb', buffering=0))\n        \
+                               os.unlink(f'x{n}')\n        held[-1].write(bytes(2 << 20))\n        \
+                               time.sleep(0.02)\nthread = threading.Thread(target=fill)\nthread.start()\nthread.join()\nEND";
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (filled, content) = observe(&*sandbox, OF_A_THREAD).await;
+    let limit = only(&filled);
+    assert_eq!(limit.kind, LimitKind::DiskQuotaExceeded, "{content}");
+    sandbox.close().await.unwrap();
+}

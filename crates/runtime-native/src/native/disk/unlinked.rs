@@ -1,7 +1,7 @@
 //! Files without a name that a sandbox's processes still hold open (NS-16).
 //!
 //! A walk through directories cannot find them, so they are found where they are held: in the
-//! descriptor tables of the processes, and, as root, in their mappings. A file counts once, however
+//! descriptor tables of the threads, and, as root, in their mappings. A file counts once, however
 //! many processes hold it. What lies in memory is bounded with the memory. A descriptor that is on its
 //! way through a socket is in no table until it is received.
 //!
@@ -14,7 +14,7 @@ use std::{
     ffi::OsStr,
     fs, io,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     time::Instant,
 };
 
@@ -57,12 +57,13 @@ impl Unlinked {
         let mut known = HashSet::new();
         let mut hidden = HashSet::new();
         for pid in family(self.init) {
-            for table in ["fd", "map_files"] {
-                let entries = fs::read_dir(format!("/proc/{pid}/{table}"));
-                let is_ours = pid == self.init || pid == self.executor;
-                if table == "fd" && !is_ours && entries.as_ref().is_err_and(is_denied) {
+            let is_ours = pid == self.init || pid == self.executor;
+            for table in tables(pid) {
+                let entries = fs::read_dir(&table);
+                let is_of_descriptors = table.ends_with("fd");
+                let is_denied = is_of_descriptors && entries.as_ref().is_err_and(is_denied);
+                if is_denied && !is_ours && hidden.insert(pid) {
                     held.unseen += u64::from(self.hidden.contains(&pid));
-                    hidden.insert(pid);
                 }
                 for entry in entries.into_iter().flatten().flatten() {
                     if Instant::now() >= until {
@@ -91,6 +92,17 @@ impl Unlinked {
             held.inodes += 1;
         }
     }
+}
+
+/// Where the kernel lists what a process holds. A thread can have a table of descriptors of its own, and the
+/// first thread may have ended before the others.
+fn tables(pid: i32) -> Vec<PathBuf> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let threads = fs::read_dir(process.join("task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let mut tables: Vec<PathBuf> = threads.map(|thread| thread.path().join("fd")).collect();
+    tables.push(process.join("map_files"));
+    tables
 }
 
 fn is_denied(error: &io::Error) -> bool {
