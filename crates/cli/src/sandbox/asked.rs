@@ -3,6 +3,8 @@
 //! A flag or `--set` is a wish that holds or is refused. The same setting in a file is the operator's,
 //! for sandboxes of this machine, and says nothing to a server.
 
+use std::path::PathBuf;
+
 use zareba_config::{
     Configuration, NetworkReach, Origin, Override, RuntimeKind, WorkspaceMode as Mode,
 };
@@ -16,7 +18,7 @@ use crate::{
     arguments::{MOUNT, USER},
     commands::Context,
     exit::Exit,
-    failure::Failure,
+    failure::{Failure, OrFail as _},
     say,
 };
 
@@ -50,7 +52,10 @@ pub(crate) fn asked_spec(
     let settings = &configuration.settings;
     let mut request = request(configuration);
     match (context.server(), settings.runtime.kind) {
-        (Some(_), kind) => refuse_untold(&context.globals.set, kind)?,
+        (Some(_), kind) => {
+            refuse_untold(&context.globals.set, kind)?;
+            refuse_untrusted_variables(configuration)?;
+        }
         (None, kind @ (RuntimeKind::Cli | RuntimeKind::Local)) => {
             let granted = grant_without_walls(kind.as_str(), &request);
             granted.map_err(|error| failure(&error))?;
@@ -63,10 +68,41 @@ pub(crate) fn asked_spec(
         }
         (None, _) => {}
     }
-    Ok(SandboxSpec {
-        request,
-        ..spec(settings)
-    })
+    let mut spec = spec(settings);
+    if context.server().is_none() {
+        spec.workspace = spec.workspace.map(without_links).transpose()?;
+    }
+    Ok(SandboxSpec { request, ..spec })
+}
+
+/// The directory that a path leads to, which is decided here and once.
+fn without_links(path: PathBuf) -> Result<PathBuf, Failure> {
+    let real = std::fs::canonicalize(&path);
+    real.or_fail(
+        Exit::Usage,
+        format!("cannot use the workspace `{}`", path.display()),
+    )
+}
+
+/// Variables of a project file go to no server: its sandboxes may be such as have no walls, where a
+/// variable such as `LD_PRELOAD` or `PROMPT_COMMAND` chooses what runs on that machine.
+fn refuse_untrusted_variables(configuration: &Configuration) -> Result<(), Failure> {
+    let untrusted = |file: &PathBuf| {
+        let mut files = configuration.files.iter();
+        files.any(|used| !used.is_trusted && used.path == *file)
+    };
+    for (name, _) in configuration.settings.env.iter() {
+        let key = format!("env.{name}");
+        if let Some(file) = configuration.origin(&key).file().filter(untrusted) {
+            let file = file.display();
+            let message = format!(
+                "`{key}` of `{file}` is sent to a server only when you have trusted the file"
+            );
+            return Err(Failure::new(Exit::Usage, message)
+                .hint(format!("run `zareba trust {file}`, or remove the variable")));
+        }
+    }
+    Ok(())
 }
 
 /// Says what was asked for and does not hold.

@@ -127,6 +127,32 @@ fn what_a_project_may_say_counts_and_is_told() {
     );
 }
 
+/// A server's sandboxes may have no walls, and `LD_PRELOAD` starts programs.
+#[test]
+fn variables_of_a_project_go_to_a_server_only_when_its_file_is_trusted() {
+    const TEXT: &str = "[env]\nLD_PRELOAD = \"/workspace/x.so\"\n";
+    const NOBODY: &str = "http://127.0.0.1:9";
+    let place = Place::new();
+    write(&place, "zareba.toml", TEXT);
+    for command in ["run", "create"] {
+        let told = place.output(&[command, "--server", NOBODY, "true"]);
+        assert_eq!(told.code, Some(120), "{}", told.stderr);
+        assert!(
+            told.stderr.contains(
+                "error: `env.LD_PRELOAD` of `zareba.toml` is sent to a server only when you have trusted the file\n  \
+                 hint: run `zareba trust zareba.toml`, or remove the variable\n"
+            ),
+            "{}",
+            told.stderr
+        );
+    }
+    let trusted = place.output(&["trust", "zareba.toml", "--hash", &hash(TEXT)]);
+    assert_eq!(trusted.code, Some(0), "{}", trusted.stderr);
+    let told = place.output(&["run", "--server", NOBODY, "true"]);
+    assert_ne!(told.code, Some(0));
+    assert!(!told.stderr.contains("LD_PRELOAD"), "{}", told.stderr);
+}
+
 #[test]
 fn a_file_is_trusted_by_its_hash_until_it_changes() {
     let place = Place::new();
