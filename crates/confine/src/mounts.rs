@@ -113,22 +113,51 @@ fn open_place(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, path, flags, Mode::empty())?)
 }
 
+/// A file or directory of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside<'a> {
+    pub(crate) path: &'a Path,
+    /// Whether a link on the way to it is an error.
+    is_direct: bool,
+}
+
+impl<'a> Outside<'a> {
+    pub(crate) fn new(path: &'a Path, is_direct: bool) -> Self {
+        Self { path, is_direct }
+    }
+}
+
+/// Opens a path that has no links in it. One that has some now was changed since it was chosen.
+pub(crate) fn open_direct(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
+}
+
 /// A name for an open directory that needs no right to the directories above it. The process
 /// file system is still the machine's when it is used.
-fn handle_path(handle: &OwnedFd) -> PathBuf {
+pub(crate) fn handle_path(handle: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
 impl Detached {
     /// A copy of a file or directory of this machine, with everything mounted below it, and with
     /// the owners of files translated if they shall be.
-    pub(crate) fn bind(source: &Path, access: Access, owners: Owners<'_>) -> io::Result<Self> {
+    pub(crate) fn bind(
+        source: Outside<'_>,
+        access: Access,
+        owners: Owners<'_>,
+    ) -> io::Result<Self> {
         Self::bind_with(source, OpenTreeFlags::AT_RECURSIVE, access, owners)
     }
 
     /// The same without what is mounted below, which an overlay does not show, and which would
     /// keep a sandbox from using the directory: mounts of another user cannot be taken off.
-    pub(crate) fn bind_one(source: &Path, access: Access, owners: Owners<'_>) -> io::Result<Self> {
+    pub(crate) fn bind_one(
+        source: Outside<'_>,
+        access: Access,
+        owners: Owners<'_>,
+    ) -> io::Result<Self> {
         let bound = Self::bind_with(source, OpenTreeFlags::empty(), access, owners)?;
         Ok(bound.shaped(Shape::Directory))
     }
@@ -141,7 +170,7 @@ impl Detached {
     }
 
     fn bind_with(
-        source: &Path,
+        source: Outside<'_>,
         extent: OpenTreeFlags,
         access: Access,
         owners: Owners<'_>,
@@ -150,7 +179,7 @@ impl Detached {
         let bound = Self::with_attributes(source, extent, &attributes)?;
         let is_translated_later = matches!(owners, Owners::OfTheSandbox);
         Ok(Self {
-            untranslated: is_translated_later.then(|| source.to_owned()),
+            untranslated: is_translated_later.then(|| source.path.to_owned()),
             ..bound
         })
     }
@@ -182,16 +211,23 @@ impl Detached {
             set: u64::from(set.bits()),
             ..PRIVATE
         };
+        let source = Outside::new(source, false);
         Self::with_attributes(source, OpenTreeFlags::AT_RECURSIVE, &attributes)
     }
 
     fn with_attributes(
-        source: &Path,
+        source: Outside<'_>,
         extent: OpenTreeFlags,
         attributes: &MountAttributes,
     ) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | extent;
-        let tree = open_tree(CWD, source, flags)?;
+        let tree = match source.is_direct {
+            true => {
+                let place = open_direct(source.path)?;
+                open_tree(&place, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?
+            }
+            false => open_tree(CWD, source.path, flags)?,
+        };
         set_mount_attributes(&tree, attributes)?;
         Ok(tree.into())
     }

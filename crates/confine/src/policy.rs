@@ -79,6 +79,9 @@ pub enum EntryKind {
         access: Access,
         /// Whose files appear as the sandbox's own.
         owner: Ownership,
+        /// Whether a link on the way to it is an error: what others can change meanwhile could lead
+        /// anywhere.
+        is_direct: bool,
     },
     /// Directories of this machine as one.
     Overlay(Overlay),
@@ -152,6 +155,9 @@ pub struct Lower {
     pub path: PathBuf,
     /// Whose files in it appear as the sandbox's own.
     pub owner: Ownership,
+    /// Whether a link on the way to it is an error: what others can change meanwhile could lead
+    /// anywhere.
+    pub is_direct: bool,
 }
 
 /// Whose files appear inside as those of the sandbox's user.

@@ -55,7 +55,7 @@ impl Layers {
         let own = directory.join("layer/workspace");
         match place {
             ChangesPlace::Layer { lower } => Ok(Some(Self {
-                lower: Some(Tree::open(lower)?),
+                lower: Some(Tree::open_direct(lower)?),
                 upper: Tree::open(&own.join("upper"))?,
             })),
             ChangesPlace::Own => Ok(Some(Self {

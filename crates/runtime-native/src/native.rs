@@ -56,8 +56,21 @@ const NO_WORKSPACES: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", "
 /// Refuses a directory that would bring in what the walls keep out: the root, the machine's own
 /// workings, a whole home with its keys and sockets, or our own state.
 ///
-/// The path is absolute and has no links in it.
+/// A link on the way to it is refused, too: a caller that checked the path has followed every link, so one that
+/// is there now was put there since, and may lead to what that caller would not have given.
 pub(crate) fn check_workspace(path: &Path, options: &NativeOptions) -> Result<(), RuntimeError> {
+    let shown = path.display();
+    let real = std::fs::canonicalize(path).map_err(|error| RuntimeError::Invalid {
+        message: format!("cannot use the workspace `{shown}`: {error}"),
+    })?;
+    if real != path {
+        let real = real.display();
+        return Err(RuntimeError::Invalid {
+            message: format!(
+                "the workspace `{shown}` leads over a link to `{real}`; name that directory itself"
+            ),
+        });
+    }
     let home = options.environment.iter().find(|(name, _)| name == "HOME");
     let is_home = home.is_some_and(|(_, home)| canonical(Path::new(home)) == path);
     let holds_state = canonical(&options.state_dir).starts_with(path);

@@ -45,6 +45,7 @@ fn bind(inside: &str, access: Access) -> Entry {
             source: "/somewhere".into(),
             access,
             owner: Ownership::AsItIs,
+            is_direct: false,
         },
     }
 }
@@ -283,6 +284,7 @@ fn ns_3_an_overlay_without_a_layer_must_be_read_only() {
         lower: vec![Lower {
             path: "/usr".into(),
             owner: Ownership::AsItIs,
+            is_direct: false,
         }],
         layer: layer.map(|path| crate::Layer::Directory(path.into())),
         own: Vec::new(),

@@ -14,7 +14,7 @@ use super::{
     store::Store,
 };
 use crate::{
-    mounts::{Detached, NewRoot},
+    mounts::{Detached, NewRoot, Outside},
     owner_map::Owners,
     policy::{Entry, EntryKind, Policy, Root},
     step::{AtStep as _, Failure, Step},
@@ -56,7 +56,16 @@ fn place(store: &Store, root: &NewRoot, entry: &Entry, prepared: &[Detached]) ->
     let inside = entry.inside.as_path();
     match (&entry.kind, prepared) {
         (EntryKind::Bind { .. }, [prepared]) => root.mount(inside, prepared),
-        (EntryKind::Bind { source, access, .. }, _) => {
+        (
+            EntryKind::Bind {
+                source,
+                access,
+                is_direct,
+                ..
+            },
+            _,
+        ) => {
+            let source = Outside::new(source, *is_direct);
             root.mount(inside, &Detached::bind(source, *access, Owners::AsTheyAre)?)
         }
         (EntryKind::Overlay(overlay), prepared) => {

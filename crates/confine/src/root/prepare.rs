@@ -4,7 +4,7 @@ use std::{fs::File, os::fd::AsFd as _, path::Path};
 
 use super::devices;
 use crate::{
-    mounts::Detached,
+    mounts::{Detached, Outside},
     owner_map::OwnerMaps,
     policy::{Access, EntryKind, Layer, Overlay, Ownership, Policy, Root},
     privilege::is_root_of_machine,
@@ -77,9 +77,11 @@ fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>
             source,
             access,
             owner,
+            is_direct,
         } => {
             let owners = maps.get(*owner).at(Step::Entry, text(source))?;
-            let tree = Detached::bind(source, *access, owners).at(Step::Entry, text(source))?;
+            let outside = Outside::new(source, *is_direct);
+            let tree = Detached::bind(outside, *access, owners).at(Step::Entry, text(source))?;
             Ok(vec![tree])
         }
         EntryKind::Overlay(overlay) => prepare_overlay(maps, overlay),
@@ -91,16 +93,18 @@ fn prepare_entry(maps: &mut OwnerMaps, kind: &EntryKind) -> Result<Vec<Detached>
 }
 
 fn prepare_overlay(maps: &mut OwnerMaps, overlay: &Overlay) -> Result<Vec<Detached>, Failure> {
-    let mut prepare = |source: &Path, access, owner| {
-        let owners = maps.get(owner).at(Step::Entry, text(source))?;
-        Detached::bind_one(source, access, owners).at(Step::Entry, text(source))
+    let mut prepare = |source: Outside<'_>, access, owner| {
+        let owners = maps.get(owner).at(Step::Entry, text(source.path))?;
+        Detached::bind_one(source, access, owners).at(Step::Entry, text(source.path))
     };
     let mut trees = Vec::new();
     for lower in &overlay.lower {
-        trees.push(prepare(&lower.path, Access::ReadOnly, lower.owner)?);
+        let source = Outside::new(&lower.path, lower.is_direct);
+        trees.push(prepare(source, Access::ReadOnly, lower.owner)?);
     }
     if let Some(Layer::Directory(layer)) = &overlay.layer {
-        trees.push(prepare(layer, Access::ReadWrite, Ownership::AsItIs)?);
+        let source = Outside::new(layer, false);
+        trees.push(prepare(source, Access::ReadWrite, Ownership::AsItIs)?);
     }
     Ok(trees)
 }

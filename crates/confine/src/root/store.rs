@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    mounts::{Changes, Detached, NewRoot},
+    mounts::{Changes, Detached, NewRoot, handle_path, open_direct},
     policy::{Layer, MemoryCap, Overlay, OwnFile},
 };
 
@@ -59,8 +59,16 @@ impl Store {
         for tree in prepared {
             lower.push(self.show(tree)?);
         }
-        if prepared.is_empty() {
-            lower.extend(overlay.lower.iter().map(|lower| lower.path.clone()));
+        // Held open until the overlay has them.
+        let mut opened = Vec::new();
+        for below in overlay.lower.iter().filter(|_| prepared.is_empty()) {
+            lower.push(match below.is_direct {
+                true => {
+                    opened.push(open_direct(&below.path)?);
+                    opened.last().map(handle_path).unwrap_or_default()
+                }
+                false => below.path.clone(),
+            });
         }
         let changes = match &overlay.layer {
             None => None,

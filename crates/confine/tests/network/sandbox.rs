@@ -109,6 +109,7 @@ fn as_outside(path: &str) -> Option<Entry> {
             source: path.to_owned(),
             access: Access::ReadOnly,
             owner: Ownership::AsItIs,
+            is_direct: false,
         }
     } else {
         return None;

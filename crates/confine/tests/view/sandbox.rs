@@ -71,6 +71,7 @@ impl Ground {
         Lower {
             path: path.to_owned(),
             owner: owner(),
+            is_direct: false,
         }
     }
 
@@ -131,6 +132,7 @@ pub(crate) fn as_it_is(path: &str) -> Lower {
     Lower {
         path: path.into(),
         owner: Ownership::AsItIs,
+        is_direct: false,
     }
 }
 
@@ -152,6 +154,7 @@ pub(crate) fn bind(inside: &str, source: &Path, access: Access) -> Entry {
             source: source.to_owned(),
             access,
             owner: owner(),
+            is_direct: false,
         },
     }
 }
@@ -165,6 +168,7 @@ fn as_outside(path: &str) -> Option<Entry> {
             source: path.to_owned(),
             access: Access::ReadOnly,
             owner: Ownership::AsItIs,
+            is_direct: false,
         }
     } else {
         return None;

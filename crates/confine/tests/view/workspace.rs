@@ -1,12 +1,16 @@
 //! Names in a workspace that cannot be changed although the rest can.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
 
-use zareba_confine::{Access, Entry, EntryKind, Policy};
+use zareba_confine::{Access, Entry, EntryKind, Lower, Policy, Step};
 
 use crate::{
     harness::Case,
-    sandbox::{Ground, bind, run},
+    sandbox::{Ground, bind, overlay, owner, run, start},
 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -18,6 +22,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case {
             name: "a_place_with_a_mount_can_be_neither_moved_nor_removed_ns_6",
             run: a_place_with_a_mount_can_be_neither_moved_nor_removed_ns_6,
+        },
+        Case {
+            name: "a_link_that_took_the_place_of_a_workspace_is_not_followed_ns_4",
+            run: a_link_that_took_the_place_of_a_workspace_is_not_followed_ns_4,
         },
     ]
 }
@@ -70,4 +78,52 @@ fn a_place_with_a_mount_can_be_neither_moved_nor_removed_ns_6() {
          ls -A .git",
     );
     assert_eq!(said, "refused\nrefused\nrefused\nrefused\nconfig\nhooks");
+}
+
+/// A workspace below a directory that another sandbox can write to, which replaces a part of its path.
+fn a_link_that_took_the_place_of_a_workspace_is_not_followed_ns_4() {
+    let ground = Ground::new(1000);
+    let chosen = ground.ours("shared/project");
+    fs::write(ground.ours("other/project").join("key"), "secret").unwrap();
+    let entries = |path: PathBuf| {
+        let lower = Lower {
+            path: path.clone(),
+            owner: owner(),
+            is_direct: true,
+        };
+        let bound = EntryKind::Bind {
+            source: path,
+            access: Access::ReadOnly,
+            owner: owner(),
+            is_direct: true,
+        };
+        [
+            Entry {
+                inside: "/workspace".into(),
+                kind: bound,
+            },
+            overlay("/workspace", vec![lower], ground.layer()),
+        ]
+    };
+    for entry in entries(chosen.clone()) {
+        assert_eq!(
+            run(&ground.policy(vec![entry]), "ls /workspace; echo ran"),
+            "ran"
+        );
+    }
+
+    let shared = ground.ours("shared");
+    fs::rename(&shared, shared.with_file_name("moved")).unwrap();
+    symlink(ground.ours("other"), &shared).unwrap();
+    assert!(chosen.join("key").exists());
+    for entry in entries(chosen) {
+        let error = start(
+            &ground.policy(vec![entry]),
+            Path::new("/bin/true"),
+            &["true"],
+        )
+        .map(|running| running.finish())
+        .unwrap_err();
+        assert_eq!(error.step, Step::Entry, "{error}");
+    }
 }

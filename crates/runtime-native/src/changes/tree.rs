@@ -56,6 +56,14 @@ impl Tree {
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
+    /// The same where a link on the way is an error: another sandbox may have put it there, and it could
+    /// lead anywhere.
+    pub(super) fn open_direct(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS;
+        Ok(Self(openat2(CWD, path, flags, Mode::empty(), resolve)?))
+    }
+
     fn below(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")

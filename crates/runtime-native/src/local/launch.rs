@@ -279,13 +279,13 @@ impl Launcher {
     }
 
     fn find_workspace(&self, path: &Path) -> Result<PathBuf, RuntimeError> {
-        let path = std::fs::create_dir_all(path)
-            .and_then(|()| std::fs::canonicalize(path))
-            .map_err(cannot_start)?;
         if self.walls.is_some() {
-            native::check_workspace(&path, &self.options)?;
+            native::check_workspace(path, &self.options)?;
+            return Ok(path.to_owned());
         }
-        Ok(path)
+        std::fs::create_dir_all(path)
+            .and_then(|()| std::fs::canonicalize(path))
+            .map_err(cannot_start)
     }
 }
 

@@ -283,6 +283,7 @@ fn what_new_layers_hold_is_known_without_a_look_ns_16() {
         source,
         access: Access::ReadWrite,
         owner: Ownership::AsItIs,
+        is_direct: false,
     };
     let kinds = [
         overlaid(Layer::Directory(overlay.clone())),

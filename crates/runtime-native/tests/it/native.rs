@@ -380,6 +380,37 @@ async fn ns4_a_workspace_that_holds_more_than_a_project_is_refused() {
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
+/// A caller follows the links of a path when it checks it: a link that is found later is newer than the check.
+#[tokio::test]
+async fn ns4_a_workspace_behind_a_link_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().canonicalize().unwrap();
+    std::fs::create_dir_all(place.join("real/project")).unwrap();
+    std::os::unix::fs::symlink("real", place.join("link")).unwrap();
+    let fixture = fixture::native_with(WALLS);
+    for (path, is_refused) in [
+        ("real/project", false),
+        ("link/project", true),
+        ("link", true),
+    ] {
+        let spec = SandboxSpec {
+            workspace: Some(place.join(path)),
+            ..spec()
+        };
+        match fixture.runtime.create(spec).await {
+            Ok(sandbox) => {
+                assert!(!is_refused, "{path}");
+                sandbox.close().await.unwrap();
+            }
+            Err(error) => {
+                assert!(is_refused, "{path}: {error}");
+                assert!(error.to_string().contains("leads over a link"), "{error}");
+            }
+        }
+    }
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
 #[tokio::test]
 async fn a_killed_supervisor_takes_its_sandbox_and_its_control_groups_along() {
     let fixture = fixture::native_with(WALLS);

@@ -43,6 +43,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, layers: &[PathBuf]) ->
         lower.push(Lower {
             path: layer.clone(),
             owner: owned_alike(layer)?,
+            is_direct: false,
         });
     }
     let layer = Some(Layer::Directory(places.layer("root")?));

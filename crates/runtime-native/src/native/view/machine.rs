@@ -212,12 +212,14 @@ impl Found {
                     source: path.clone(),
                     access: Access::ReadOnly,
                     owner: Ownership::AsItIs,
+                    is_direct: false,
                 };
                 return Ok(entry(path, bound));
             }
             Kind::Mirrored => Lower {
                 path: path.clone(),
                 owner: Ownership::AsItIs,
+                is_direct: false,
             },
             // All that is shown is in the skeleton, or is mounted on it.
             Kind::Divided | Kind::Copied => places.empty()?,
@@ -226,6 +228,7 @@ impl Found {
             Lower {
                 owner: owned_alike(&shape)?,
                 path: shape,
+                is_direct: false,
             },
             of_the_machine,
         ];

@@ -54,6 +54,7 @@ impl Places {
             source,
             access: Access::ReadWrite,
             owner: Ownership::AsItIs,
+            is_direct: false,
         })
     }
 
@@ -69,6 +70,7 @@ impl Places {
         Lower {
             path,
             owner: Ownership::AsItIs,
+            is_direct: false,
         }
     }
 

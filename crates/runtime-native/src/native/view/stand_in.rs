@@ -15,7 +15,7 @@
 //! fast; permission events of fanotify, which do not exist for creation and renaming.
 
 use std::{
-    fs::{self, File},
+    fs::{File, Metadata},
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -25,8 +25,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat,
-        flock, mkdirat, open, statat, unlinkat, utimensat,
+        AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Timespec,
+        Timestamps, Uid, chownat, flock, mkdirat, openat2, statat, unlinkat, utimensat,
     },
     io::Errno,
 };
@@ -100,9 +100,10 @@ pub(crate) fn remove(private: &Path) {
 }
 
 fn open_workspace(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // The name that a user gave may be a link.
-    Ok(open(&fs::canonicalize(path)?, flags, Mode::empty())?.into())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // It had no links when it was chosen. One that is there now could lead anywhere.
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?.into())
 }
 
 /// False where the file system has no locks.
@@ -121,7 +122,7 @@ fn lock_shared(directory: &File, path: &Path) -> io::Result<bool> {
     )))
 }
 
-fn make_one(directory: &File, name: &str, owner: &fs::Metadata) -> rustix::io::Result<()> {
+fn make_one(directory: &File, name: &str, owner: &Metadata) -> rustix::io::Result<()> {
     match mkdirat(directory, name, Mode::from_raw_mode(0o755)) {
         Err(Errno::EXIST) => return Ok(()),
         made => made?,

@@ -41,6 +41,7 @@ pub(super) fn entries(
             Lower {
                 path: source.to_owned(),
                 owner: owned_alike(source)?,
+                is_direct: true,
             },
         )?,
         (Some(source), WorkspaceMode::ReadOnly) => read_only(places, source)?,
@@ -70,6 +71,7 @@ fn read_only(places: &Places, source: &Path) -> io::Result<EntryKind> {
     let source = Lower {
         path: source.to_owned(),
         owner: owned_alike(source)?,
+        is_direct: true,
     };
     Ok(EntryKind::Overlay(Overlay {
         lower: vec![source, places.empty()?],
@@ -83,6 +85,7 @@ fn bind(source: &Path, access: Access) -> io::Result<EntryKind> {
         source: source.to_owned(),
         access,
         owner: owned_alike(source)?,
+        is_direct: true,
     })
 }
 
