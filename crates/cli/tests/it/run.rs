@@ -281,6 +281,21 @@ fn a_strict_mask_outside_closes_nothing_inside() {
     assert_eq!(told.stdout, expected, "{}", told.stderr);
 }
 
+/// As on Ubuntu, where every user has a group of the same name.
+#[test]
+fn a_mask_that_lets_a_group_write_is_no_obstacle_to_doctor() {
+    let place = Place::new();
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &format!("umask 002; {ZAREBA} doctor")])
+        .current_dir(place.path("workspace"))
+        .env("TMPDIR", place.path("tmp"))
+        .env("ZAREBA_STATE_DIRECTORY", place.path("state"));
+    let told = Told::from(shell.output().unwrap());
+    assert!(told.stdout.contains("Docker Engine"), "{}", told.stdout);
+    assert!(!told.stdout.contains("open to others"), "{}", told.stdout);
+}
+
 /// A tree that is copied from a shared mount is its peer, and most systems share everything.
 /// Nobody but root can make a mount table of shared mounts; and without root the sandbox copies
 /// nothing but what is private already.

@@ -1,6 +1,6 @@
 //! Whether the runtime `docker` can be used.
 
-use std::time::Duration;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use tokio::time::timeout;
 use zareba_config::Settings;
@@ -20,7 +20,7 @@ pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check
         need: Need::Docker,
         finding,
     };
-    let runtime = tempfile::tempdir()
+    let runtime = private_directory()
         .map_err(|error| Failure::of(Exit::Failure, &error))
         .and_then(|scratch| {
             let runtime = Place::new(context, settings).docker_in(scratch.path())?;
@@ -33,6 +33,13 @@ pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check
         ],
         Err(failure) => vec![check("Docker Engine", Finding::Missing(failure.why()))],
     }
+}
+
+/// For its owner alone, whatever the user's mask permits: the runtime refuses a place that others can write to.
+fn private_directory() -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
 }
 
 async fn engine(runtime: &DockerRuntime) -> Finding {
