@@ -186,7 +186,9 @@ impl Executor {
         let place = Place::new();
         let socket = place.path("socket");
         let arguments = ["executor", "--ready-fd", "1", "--lifeline-fd", "0"];
-        let mut command = place.zareba_below(starter, &arguments);
+        // Tests may be started with the signal ignored, as `nohup` does, and programs inherit that.
+        let starter = [&["env", "--default-signal=HUP"], starter].concat();
+        let mut command = place.zareba_below(&starter, &arguments);
         command
             .arg("--unix")
             .arg(&socket)
