@@ -18,7 +18,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use tokio::{runtime, time::timeout};
 use zareba_client::ClientError;
 use zareba_config::{Configuration, RuntimeKind, Settings};
-use zareba_confine::Step;
+use zareba_confine::{Restriction, Step};
 use zareba_protocol::ErrorClass;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxRequest, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
@@ -191,7 +191,12 @@ fn refused_by_server(error: &RuntimeError) -> Option<(u16, Option<&String>)> {
 /// Whether this machine has refused a step of the isolation, and nothing else was wrong. The
 /// process that isolates prints the step's remedy, which reaches us with its words.
 fn walls_were_refused(error: &RuntimeError) -> bool {
-    let refused = |text: &str| REFUSED.iter().any(|step| text.contains(step.remedy()));
+    let steps = REFUSED.map(Step::remedy);
+    let switches = Restriction::ALL.map(Restriction::remedy);
+    let refused = |text: &str| {
+        let mut remedies = steps.iter().chain(&switches);
+        remedies.any(|remedy| text.contains(remedy))
+    };
     causes(error).any(|cause| refused(&cause.to_string()))
 }
 

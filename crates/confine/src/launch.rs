@@ -28,6 +28,7 @@ use crate::{
     policy::{Identity, Network, Policy},
     privilege::is_root_of_machine,
     quotas::{Account, Charged},
+    restriction::Restriction,
     root,
     step::{AtStep as _, Failure, Step},
     sys::{self, Side},
@@ -110,6 +111,11 @@ impl LaunchError {
             object: String::new(),
         }
         .into()
+    }
+
+    /// What a person can do about it on this machine.
+    pub fn remedy(&self) -> &'static str {
+        self.step.remedy_for(&self.source, Restriction::find)
     }
 }
 

@@ -19,6 +19,7 @@ mod privilege;
 mod quotas;
 mod readback;
 mod report;
+mod restriction;
 mod rlimits;
 mod root;
 mod seccomp;
@@ -46,6 +47,7 @@ pub use report::{
     ControlGroupsInForce, EnforcementReport, Evidence, GroupLimit, LandlockInForce, LimitRow,
     MappedIds, MissingGroupLimit, NamespaceInForce, OtherLimit,
 };
+pub use restriction::Restriction;
 pub use rlimits::{Bounds, Limit, LimitError, LimitInForce, ResourceLimits, refuse_core_handlers};
 pub use seccomp::{CompiledFilter, Permissions, SeccompError, SeccompProfile};
 pub use signals::{

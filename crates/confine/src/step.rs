@@ -2,7 +2,10 @@
 
 use std::{fmt, io};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::restriction::{self, Restriction};
 
 /// What was being done when a launch failed. Each step knows what a person can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,15 +62,29 @@ pub enum Step {
 }
 
 impl Step {
-    /// What a person can do when this step fails.
+    /// What a person can do when this step fails with this error, where this switch is set.
+    ///
+    /// The private mounts are the first that needs a right in the new namespaces: where the system keeps
+    /// rights from them, this step fails, and later ones are not reached.
+    pub(crate) fn remedy_for(
+        self,
+        error: &io::Error,
+        find: impl FnOnce() -> Option<Restriction>,
+    ) -> &'static str {
+        let number = error.raw_os_error().map(Errno::from_raw_os_error);
+        let refused = matches!(number, Some(Errno::PERM | Errno::ACCESS | Errno::NOSPC));
+        let early = matches!(
+            self,
+            Self::Namespaces | Self::IdentityMap | Self::PrivateMounts
+        );
+        let found = if early && refused { find() } else { None };
+        found.map_or_else(|| self.remedy(), Restriction::remedy)
+    }
+
+    /// What a person can do when this step fails and nothing more is known.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Namespaces | Self::IdentityMap => {
-                "this system restricts user namespaces: as root, `sysctl -w user.max_user_namespaces=15000`, \
-                 `sysctl -w kernel.unprivileged_userns_clone=1` (Debian) or \
-                 `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), or run as root; start a \
-                 container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`"
-            }
+            Self::Namespaces | Self::IdentityMap => restriction::ANY,
             Self::Proc => {
                 "a fresh /proc is refused where the one outside is masked, as in most containers: run outside \
                  the container, or start it with an unmasked /proc (`docker run --security-opt systempaths=unconfined`, \
@@ -165,5 +182,45 @@ pub(crate) trait AtStep<T> {
 impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
     fn at(self, step: Step, object: impl Into<String>) -> Result<T, Failure> {
         self.map_err(|error| Failure::new(step, object, &error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remedy(step: Step, errno: Errno, found: Option<Restriction>) -> &'static str {
+        step.remedy_for(&errno.into(), || found)
+    }
+
+    #[test]
+    fn a_mount_that_apparmor_refuses_is_told_with_its_switch_and_not_with_overlayfs() {
+        let found = Some(Restriction::AppArmor);
+        for errno in [Errno::PERM, Errno::ACCESS] {
+            let told = remedy(Step::PrivateMounts, errno, found);
+            let command = "`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
+            assert!(told.contains(command), "{told}");
+            assert!(!told.contains("overlay"), "{told}");
+        }
+    }
+
+    #[test]
+    fn other_errors_and_later_steps_keep_their_own_remedy() {
+        let found = Some(Restriction::AppArmor);
+        let told = remedy(Step::PrivateMounts, Errno::NOMEM, found);
+        assert_eq!(told, Step::PrivateMounts.remedy());
+        let told = remedy(Step::Entry, Errno::ACCESS, found);
+        assert_eq!(told, Step::Entry.remedy());
+        let told = remedy(Step::Namespaces, Errno::PERM, None);
+        assert_eq!(told, Step::Namespaces.remedy());
+    }
+
+    #[test]
+    fn namespaces_that_are_used_up_are_told_with_their_limit() {
+        let told = remedy(Step::Namespaces, Errno::NOSPC, Some(Restriction::Limit));
+        assert!(
+            told.contains("`sudo sysctl -w user.max_user_namespaces=15000`"),
+            "{told}"
+        );
     }
 }

@@ -106,7 +106,7 @@ fn reachable(network: NetworkArgument, rules: Option<&str>) -> Result<Reachable,
 fn refused(error: &SuperviseError) -> Failure {
     let failure = Failure::of(Exit::Start, error);
     match error {
-        SuperviseError::Launch(launch) => failure.hint(launch.step.remedy()),
+        SuperviseError::Launch(launch) => failure.hint(launch.remedy()),
         SuperviseError::Limit(_) => failure.hint(
             "`--best-effort` goes on without the control groups, and says which limits nothing holds then",
         ),

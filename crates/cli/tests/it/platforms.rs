@@ -118,11 +118,115 @@ fn processes_of_others_may_be_hidden() {
     );
 }
 
+/// The same with processes that really belong to another user, and with a user that is not mapped.
+#[test]
+#[ignore = "needs root"]
+fn processes_of_another_user_may_be_hidden() {
+    let place = Place::new();
+    let hidden = r#"
+        mount -t proc -o hidepid=2 none /proc
+        touch "$HOME/zareba"
+        chown -R 1000:1000 "$HOME/.."
+        mount --bind "$1" "$HOME/zareba"; shift
+        setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all \
+          sh -c 'test ! -e /proc/1 && exec "$HOME/zareba" "$@"' sh "$@" || exit"#;
+    let starter = [
+        "unshare", "--mount", "--pid", "--fork", "sh", "-ec", hidden, "sh",
+    ];
+    let told = on_machine_of(&place, &starter, &["run", "--", "cat /proc/1/comm"]);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "init\n"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// What is listed in `/etc/subuid`, and the programs that read it, are for users who need more than one.
+#[test]
+fn further_users_are_not_needed() {
+    let without = "for at in /etc/subuid /etc/subgid /usr/bin/newuidmap /usr/bin/newgidmap; do \
+                   [ ! -e $at ] || mount --bind /dev/null $at; done; ! newuidmap 2>/dev/null";
+    assert_eq!(printed(without, "id -u"), "1000\n");
+}
+
+/// Others see what is mounted there: theirs are shown in parts, and root's never are.
+#[test]
+#[ignore = "needs root"]
+fn root_finds_an_empty_place_where_something_is_mounted_below_a_system_directory() {
+    let place = Place::new();
+    let starter = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-ec",
+        &format!("{MOUNTED}; exec \"$@\""),
+        "sh",
+    ];
+    let command = "ls -A /usr/local/src; touch /usr/local/bin/new && echo changed";
+    let told = on_machine_of(&place, &starter, &["run", "--best-effort", "--", command]);
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(0), "changed\n"),
+        "{}",
+        told.stderr
+    );
+}
+
+const SPENT: &str = "echo 1 > /proc/sys/user/max_user_namespaces";
+
+#[test]
+fn namespaces_that_are_used_up_are_told_with_what_helps() {
+    let place = Place::new();
+    let told = on_a_machine(&place, SPENT, &["run", "--", "true"]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("cannot make the namespaces"),
+        "{}",
+        told.stderr
+    );
+    let advice = "as root, `sysctl -w user.max_user_namespaces=15000`";
+    assert!(told.stderr.contains(advice), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("`--runtime cli` runs"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// Both checks of `doctor` and `run` say the same.
+#[test]
+fn a_switch_that_forbids_namespaces_is_told_with_the_command_that_allows_them() {
+    let place = Place::new();
+    let off = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"";
+    let starter = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-ec",
+        off,
+        "sh",
+    ];
+    let advice = "`sudo sysctl -w user.max_user_namespaces=15000`";
+    let told = on_machine_of(&place, &starter, &["doctor"]);
+    for check in ["missing  user namespaces", "missing  a trial start"] {
+        let mut lines = told.stdout.lines();
+        let line = lines.find(|line| line.contains(check));
+        assert!(
+            line.is_some_and(|line| line.contains(advice)),
+            "{}",
+            told.stdout
+        );
+    }
+    let told = on_machine_of(&place, &starter, &["run", "--", "true"]);
+    assert!(told.stderr.contains(advice), "{}", told.stderr);
+}
+
 #[test]
 fn doctor_fails_where_no_sandbox_can_start_and_says_why() {
     let place = Place::new();
-    let spent = "echo 1 > /proc/sys/user/max_user_namespaces";
-    let told = on_a_machine(&place, spent, &["doctor"]);
+    let told = on_a_machine(&place, SPENT, &["doctor"]);
     assert_eq!(told.code, Some(1), "{}", told.stderr);
     assert!(told.stderr.ends_with("what to do\n"), "{}", told.stderr);
     assert!(
@@ -131,7 +235,7 @@ fn doctor_fails_where_no_sandbox_can_start_and_says_why() {
         told.stdout
     );
     // For a user of another runtime it is no failure.
-    let told = on_a_machine(&place, spent, &["doctor", "--set", "runtime.kind=cli"]);
+    let told = on_a_machine(&place, SPENT, &["doctor", "--set", "runtime.kind=cli"]);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
 }
 
@@ -148,6 +252,21 @@ fn a_home_that_cannot_be_written_to_needs_another_state_directory() {
     assert_eq!(told.code, Some(122), "{}", told.stderr);
     let advice = "set `state.directory` to a directory that can be written to";
     assert!(told.stderr.contains(advice), "{}", told.stderr);
+    let told = on_a_machine(
+        &place,
+        &format!("unset ZAREBA_STATE_DIRECTORY; {unwritable}"),
+        &["doctor"],
+    );
+    assert_eq!(told.code, Some(1), "{}", told.stderr);
+    let trial = told
+        .stdout
+        .lines()
+        .find(|line| line.contains("a trial start"));
+    assert!(
+        trial.is_some_and(|line| line.contains(advice)),
+        "{}",
+        told.stdout
+    );
     let told = on_a_machine(&place, unwritable, &command);
     assert_eq!(
         (told.code, told.stdout.as_str()),

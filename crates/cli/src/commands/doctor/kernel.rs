@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use zareba_confine::Restriction;
+
 use super::check::Finding;
 
 /// The kernel's name and release.
@@ -26,22 +28,14 @@ pub(super) fn file_system(name: &str) -> Option<String> {
         .then(|| "known to the kernel".to_owned())
 }
 
-/// User namespaces, if this user may make some.
-pub(super) fn user_namespaces() -> Option<String> {
-    let limit: u64 = read("/proc/sys/user/max_user_namespaces")?
-        .trim()
-        .parse()
-        .ok()?;
-    // Debian's and Ubuntu's switches; other kernels do not have them.
-    let is_off = |path: &str, off: &str| read(path).is_some_and(|value| value.trim() == off);
-    let is_root = zareba_confine::is_root_of_machine();
-    let is_refused = !is_root
-        && (is_off("/proc/sys/kernel/unprivileged_userns_clone", "0")
-            || is_off(
-                "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-                "1",
-            ));
-    (limit > 0 && !is_refused).then(|| format!("up to {limit} for this user"))
+/// User namespaces, or the switch that keeps them from this user.
+pub(super) fn user_namespaces() -> Finding {
+    if let Some(restriction) = Restriction::find() {
+        return Finding::Missing(restriction.remedy().to_owned());
+    }
+    let limit = read("/proc/sys/user/max_user_namespaces");
+    let limit = limit.map(|limit| format!("up to {} for this user", limit.trim()));
+    Finding::of(limit, "boot a kernel with CONFIG_USER_NS")
 }
 
 /// Landlock, if it is among the active security modules. Which version of it would take a system
