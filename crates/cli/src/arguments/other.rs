@@ -24,10 +24,12 @@ Example:
 /// Say what this machine can do, and how to get the rest
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Ends with 1 when something is missing that is needed now.
+Ends with 1 when something is missing that is needed now, or when no sandbox of the runtime in
+`runtime.kind` can start here.
 
-Example:
-  zareba doctor -o json")]
+Examples:
+  zareba doctor -o json
+  zareba doctor --set runtime.kind=docker")]
 pub(crate) struct DoctorArguments {}
 
 /// Print a completion script for a shell

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tokio::runtime;
-use zareba_config::RuntimeKind;
 
 use self::check::{Check, Need};
 use crate::{
@@ -30,8 +29,8 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
     let configuration = context.configuration(Vec::new())?;
     let checks = runtime.block_on(machine::examine(context, &configuration.settings));
     let lacks_something = checks.iter().any(Check::is_blocking);
-    let wants_sandboxes = configuration.settings.runtime.kind == RuntimeKind::Native;
-    let has_none = wants_sandboxes && checks.iter().any(Check::is_failed_trial);
+    let kind = configuration.settings.runtime.kind;
+    let obstacles: Vec<&Check> = checks.iter().filter(|it| it.hinders(kind)).collect();
     match context.globals.output {
         OutputFormat::Json => say::line(format_args!("{:#}", as_json(&checks)))?,
         OutputFormat::Text => say::data(as_text(&checks).as_bytes())?,
@@ -40,8 +39,15 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
         say::note("something is missing that is needed now");
         return Ok(Exit::Negative);
     }
-    if has_none {
-        say::note("no sandbox can start here: `a trial start` above says why and what to do");
+    if !obstacles.is_empty() {
+        let names: Vec<String> = obstacles
+            .iter()
+            .map(|it| format!("`{}`", it.name))
+            .collect();
+        say::note(format_args!(
+            "no sandbox of the runtime {kind} can start here: {} above says why and what to do",
+            names.join(" and ")
+        ));
         return Ok(Exit::Negative);
     }
     say::note("everything that is needed now is here");

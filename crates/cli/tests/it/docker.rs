@@ -30,6 +30,35 @@ fn a_program_that_needs_a_linker_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn doctor_fails_for_those_who_use_it_and_says_what_is_missing() {
+    let place = Place::new();
+    let doctor = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        place.output(&["doctor"].into_iter().chain(settings).collect::<Vec<_>>())
+    };
+    let kind = "runtime.kind=docker";
+    let told = doctor(&[kind, STATIC, AWAY]);
+    assert_eq!(told.code, Some(1), "{}", told.stderr);
+    let said = "no sandbox of the runtime docker can start here: `Docker Engine` above says why and what to do\n";
+    assert!(told.stderr.ends_with(said), "{}", told.stderr);
+    assert!(
+        told.stdout.contains("missing  Docker Engine"),
+        "{}",
+        told.stdout
+    );
+    let told = doctor(&[kind, "docker.program=/bin/sh", AWAY]);
+    assert!(
+        told.stderr
+            .contains("`Docker Engine` and `static program` above"),
+        "{}",
+        told.stderr
+    );
+    // For a user of another runtime it is no failure.
+    let told = doctor(&["runtime.kind=cli", STATIC, AWAY]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+}
+
+#[test]
 fn an_image_must_be_named() {
     let told = run(&Place::new(), &[STATIC, AWAY], &[]);
     assert_eq!(told.code, Some(120));

@@ -1,5 +1,7 @@
 //! One thing that was looked for.
 
+use zareba_config::RuntimeKind;
+
 /// What was looked for and what came of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Check {
@@ -40,9 +42,22 @@ pub(super) enum Finding {
 }
 
 impl Check {
-    /// No sandbox of the runtime `native` starts here.
-    pub(super) fn is_failed_trial(&self) -> bool {
-        self.name == TRIAL_START && matches!(self.finding, Finding::Missing(_))
+    /// Without it no sandbox of this runtime starts here.
+    pub(super) fn hinders(&self, kind: RuntimeKind) -> bool {
+        let is_needed = match kind {
+            RuntimeKind::Native => self.name == TRIAL_START,
+            RuntimeKind::Docker => self.need == Need::Docker,
+            RuntimeKind::Cli
+            | RuntimeKind::Local
+            | RuntimeKind::Kubernetes
+            | RuntimeKind::Remote
+            | RuntimeKind::Daytona
+            | RuntimeKind::Modal
+            | RuntimeKind::Runloop
+            | RuntimeKind::E2b => false,
+        };
+        // An Engine that does not answer starts nothing either.
+        is_needed && matches!(self.finding, Finding::Missing(_) | Finding::Unknown(_))
     }
 
     /// Without it Zareba does not work here.
