@@ -47,6 +47,7 @@ mod relay;
 mod wake;
 mod watcher;
 
+mod apt;
 mod archive;
 mod asked;
 mod copy;

@@ -19,7 +19,7 @@ use zareba_runtime::{
 };
 
 use crate::{
-    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, Reach,
+    EngineError, EngineFault, EnginePlace, Lifetime, NetworkChoice, Reach, RootMode, apt,
     delivery::{Delivered, deliver},
     directory::PORTS,
     docker::{NAME, Shared},
@@ -81,6 +81,8 @@ enum AttemptError {
     Mismatch(#[from] Mismatch),
     #[error("cannot keep the filter of system calls in a file for Podman")]
     Filter(#[from] std::io::Error),
+    #[error("cannot settle apt for a root without capabilities")]
+    Apt(#[from] RuntimeError),
 }
 
 impl From<EngineError> for AttemptError {
@@ -356,6 +358,9 @@ impl Making<'_> {
         remains.container = Some(id.clone());
         let seen = remains.engine.inspect(&id).await?;
         readback::compare(&body, &self.image.id, &seen, kind)?;
+        if self.plan.user.uid == 0 && options.relaxed.root == RootMode::Writable {
+            apt::settle(&remains.engine, &id).await?;
+        }
         let status = RuntimeStatus::RuntimeStarted;
         self.statuses.change(status, "Runtime started.");
         let awake = wake(Wake {

@@ -283,7 +283,11 @@ async fn what_the_audit_log_calls_a_sandbox_and_how_its_executor_is_set_up_are_n
     let sandbox = fixture.sandbox().await;
     // Without our walls it can be any user.
     let choose = "echo 4711 > /proc/self/loginuid; cat /proc/self/loginuid";
-    let (user, shell) = (["--user", "1000"], ["sh", "-c", choose]);
+    // Without a network, because another Engine of these tests removes the usual bridge.
+    let (user, shell) = (
+        ["--user", "1000", "--network", "none"],
+        ["sh", "-c", choose],
+    );
     let arguments = [&["run", "--rm"], &user[..], &[DEBIAN], &shell].concat();
     assert_eq!(fixture.docker(&arguments), "4711");
     for user in ["0", "1000", "4294967295"] {

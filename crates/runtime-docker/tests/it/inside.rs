@@ -12,25 +12,25 @@ use crate::fixture::{BUSYBOX, DEBIAN, engine_socket, program};
 
 /// How a run ended.
 #[derive(Debug)]
-struct Told {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Told {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// An ordinary user with a place for the state.
-const USER: [&str; 6] = [
+pub(crate) const USER: [&str; 6] = [
     "--user",
     "1000",
     "--env",
     "HOME=/state",
     "--tmpfs",
-    "/state:mode=777",
+    "/state:mode=777,exec",
 ];
 /// Root with one.
 const ROOT: [&str; 2] = ["--tmpfs", "/var/lib/zareba:mode=700"];
 /// What a sandbox is made of, and Docker forbids by default.
-const LIFTED: [&str; 4] = [
+pub(crate) const LIFTED: [&str; 4] = [
     "--security-opt",
     "seccomp=unconfined",
     "--security-opt",
@@ -39,7 +39,7 @@ const LIFTED: [&str; 4] = [
 const CAPABLE: [&str; 4] = ["--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE"];
 
 /// Runs these words in a container with these options, and with the program in its `PATH`.
-fn in_container(options: &[&str], image: &str, words: &[&str]) -> Told {
+pub(crate) fn in_container(options: &[&str], image: &str, words: &[&str]) -> Told {
     let socket = format!("unix://{}", engine_socket().display());
     let mount = format!("{}:/usr/local/bin/zareba:ro", program().display());
     let fixed = [

@@ -24,6 +24,7 @@ mod inside;
 mod life;
 mod limits;
 mod openhands;
+mod packages;
 mod podman;
 mod program;
 mod settings;
