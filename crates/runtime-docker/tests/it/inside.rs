@@ -7,6 +7,7 @@
 use std::{path::Path, process::Command};
 
 use serde_json::Value;
+use zareba_testkit::readme::Walk;
 
 use crate::fixture::{BUSYBOX, DEBIAN, engine_socket, program};
 
@@ -134,6 +135,22 @@ fn the_line_of_the_documentation_works_as_it_is_written() {
         printed, "uid=1000(agent) gid=1000(agent) groups=1000(agent)\n",
         "{said}"
     );
+}
+
+/// The user has a name, because the README asks for it.
+#[test]
+fn an_ordinary_user_can_type_what_the_readme_says() {
+    let readme = Walk::read();
+    let user = ["--user", "65534", "--env", "HOME=/state"];
+    let places = [
+        "--tmpfs",
+        "/state:mode=777,exec",
+        "--tmpfs",
+        "/work:mode=777",
+    ];
+    let options = [&user[..], &places, &["--workdir", "/work"], &LIFTED].concat();
+    let told = in_container(&options, DEBIAN, &["bash", "-c", &readme.script()]);
+    readme.check(&told.stdout);
 }
 
 #[test]
