@@ -75,7 +75,11 @@ impl Context<'_> {
                 metadata.suffix = texts::timed_out(*total);
                 metadata.limits.push(LimitHit {
                     kind: LimitKind::TimedOut,
-                    message: texts::time_limit(*total),
+                    message: if self.action.is_static {
+                        texts::ended_at_limit(*total)
+                    } else {
+                        texts::time_limit(*total)
+                    },
                 });
                 self.content(&turn)
             }

@@ -64,6 +64,14 @@ pub(super) fn time_limit(total: Duration) -> String {
     )
 }
 
+/// Of a command with a shell of its own, which ends when the command is answered.
+pub(super) fn ended_at_limit(total: Duration) -> String {
+    format!(
+        "the command did not end within {:?} s and was ended with its shell",
+        total.as_secs_f64()
+    )
+}
+
 pub(super) fn output_limit(shown: usize, written: u64) -> String {
     format!("{shown} of {written} bytes of the output are shown")
 }

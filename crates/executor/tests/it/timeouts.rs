@@ -177,3 +177,25 @@ async fn nothing_runs_and_nothing_can_be_asked_of_it() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_command_with_a_shell_of_its_own_ends_at_its_timeout_and_the_limit_says_so() {
+    let place = Place::new().await;
+    let action = RunCommand {
+        is_static: true,
+        blocking: true,
+        ..RunCommand::new("exec sleep 600.25")
+    };
+    let observed = place
+        .event(ActionEvent::from(Action::Run(action)).with_timeout(0.5))
+        .await;
+    let [limit] = &metadata(&observed).limits[..] else {
+        panic!("{observed:?}");
+    };
+    assert_eq!(
+        limit.message,
+        "the command did not end within 0.5 s and was ended with its shell"
+    );
+    let gone = "while pgrep -f 'sleep 600.2[5]'; do sleep 0.1; done; echo gone";
+    assert_eq!(place.run(gone).await.content, "gone");
+}
