@@ -39,15 +39,12 @@ NOT_USED = {
     "Ticket", "Readiness",
     # Calls of tools are actions.
     "CallTool",
-    "ChangeList", "ChangedKind", "UnreadPlace", "WorkspaceChange", "WorkspaceChangeKind",
     "Action", "Observation",
 }  # fmt: skip
 OPERATIONS_NOT_USED = {
     "ready", "openapi", "metrics", "events_socket",
     "create_key", "list_keys", "delete_key", "create_session_key", "create_ticket",
     "connect_port", "call_tool",
-    # The command line takes changes out; see `zareba diff`.
-    "list_changes",
 }  # fmt: skip
 ONLY_STREAMED = {"FileChange", "ChangeKind"}
 """What comes as server-sent events, whose form the document does not tell."""

@@ -75,6 +75,31 @@ def test_time_that_is_up_ends_it(sandbox: Sandbox) -> None:
         sandbox.run("sleep 0.1")
 
 
+GONE = "while kill -0 $(cat pid) 2>/dev/null; do sleep 0.1; done"
+"""Nobody is told when a process is gone that nobody waits for."""
+
+
+def test_a_program_ends_at_its_own_timeout_also_when_nobody_reads(sandbox: Sandbox) -> None:
+    program = sandbox.program("echo $$ > pid; exec sleep 600", timeout=0.5)
+    assert sandbox.run(f"until test -s pid; do sleep 0.1; done; {GONE}", timeout=60).ok
+    with pytest.raises(TimedOutError, match=r"within 0\.5 seconds"):
+        program.read()
+    for use in (lambda each: each.communicate(), list):
+        with pytest.raises(TimedOutError, match=r"within 0\.5 seconds"):
+            use(sandbox.program("exec sleep 600", timeout=0.5))
+    done = sandbox.program("echo in time", timeout=60).communicate()
+    assert (done.stdout, done.exit_code) == (b"in time\n", 0)
+
+
+def test_a_program_is_killed_and_that_twice_is_no_error(sandbox: Sandbox) -> None:
+    with sandbox.program("trap '' TERM INT; echo $$ > pid; echo ready; sleep 600") as program:
+        assert program.read(timeout=30) == ProgramOutput("stdout", b"ready\n")
+        program.kill()
+        assert program.read(timeout=30) is None
+        program.kill()
+        assert (program.exit_code, program.signal) == (137, 9)
+
+
 def test_what_cannot_be_started_is_an_error(sandbox: Sandbox) -> None:
     with pytest.raises(NotFoundError):
         sandbox.program(["no-such-program"])
@@ -94,6 +119,9 @@ def test_the_same_without_blocking(server: Server) -> None:
                 async def listen(piece: bytes) -> None:
                     seen.append(piece)
 
+                late = await sandbox.program(["sleep", "600"], timeout=0.5)
+                with pytest.raises(TimedOutError, match=r"within 0\.5 seconds"):
+                    await late.read()
                 program = await sandbox.program(["cat"], stdin=True)
                 await program.communicate(b"heard", on_stdout=listen)
                 assert seen == [b"heard"]

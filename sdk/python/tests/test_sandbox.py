@@ -301,6 +301,12 @@ def test_a_sandbox_is_found_by_its_name_and_closed_once(client: Client) -> None:
         Sandbox.connect("by-name", client=client)
 
 
+def test_a_sandbox_whose_log_is_removed_inside_its_context_ends_once(client: Client) -> None:
+    with Sandbox.create(client=client) as sandbox:
+        sandbox.close(purge=True)
+        sandbox.close()
+
+
 def test_limits_are_passed_on(client: Client) -> None:
     with Sandbox.create(
         idle_timeout=100, when_idle="close", life_max=1000.5, timeout=0.5, client=client
@@ -385,11 +391,68 @@ def test_every_mistake_of_a_caller_is_an_error_of_ours(sandbox: Sandbox) -> None
         Sandbox()
 
 
-def test_a_user_that_commands_cannot_run_as_is_refused(sandbox: Sandbox) -> None:
-    own = sandbox.run("id -un").output
-    assert sandbox.run("id -un", user=own).output == own
-    with pytest.raises(UnsupportedError, match=f"run as `{own}`"):
-        sandbox.run("true", user="somebody-else")
+def with_user(sandbox: Sandbox, user: str) -> List[Callable[[str], object]]:
+    """Everything that runs a command, as a user."""
+    return [
+        lambda command: sandbox.run(command, user=user),
+        lambda command: sandbox.run(command, user=user, background=True).wait(),
+        lambda command: sandbox.start(command, user=user).wait(),
+        lambda command: sandbox.shell("other").run(command, user=user),
+        lambda command: sandbox.shell("other").start(command, user=user).wait(),
+        lambda command: sandbox.program(command, user=user).communicate(),
+        lambda command: sandbox.terminal(command, user=user).wait(30),
+    ]
+
+
+def test_a_user_that_commands_cannot_run_as_is_refused_before_anything_runs(
+    sandbox: Sandbox,
+) -> None:
+    name, number = sandbox.run("id -un; id -u").output.split()
+    for run in with_user(sandbox, "somebody-else"):
+        with pytest.raises(UnsupportedError, match=f"run as `{name}`"):
+            run("echo ran >> log")
+    assert not sandbox.files.exists("log")
+    for user in (name, number):
+        for run in with_user(sandbox, user):
+            run("echo ran >> log")
+    assert sandbox.files.read("log") == "ran\n" * 14
+
+
+def test_a_background_command_whose_time_is_up_goes_on_in_a_shell_that_is_named(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.run("mkfifo on off").check()
+    shell = sandbox.shell("kept")
+    for start in (
+        shell.start,
+        lambda text, timeout: sandbox.start(text, shell="b", timeout=timeout),
+    ):
+        result = start("echo begun; read < on; echo > off", timeout=0.5).wait()
+        assert (result.timed_out, result.exit_code, result.output) == (True, -1, "begun")
+        assert [each.message for each in result.metadata.limits] == [
+            "the answer was due after 0.5 s and the command goes on"
+        ]
+        assert sandbox.run("echo > on; read < off && echo it went on").output == "it went on"
+
+
+def test_a_background_command_with_a_shell_of_its_own_ends_at_its_timeout(
+    sandbox: Sandbox,
+) -> None:
+    starts: List[Callable[[str], Any]] = [
+        lambda text: sandbox.start(text, timeout=0.5),
+        lambda text: sandbox.run(text, timeout=0.5, background=True),
+        lambda text: sandbox.shell("other").start(text, cwd="/tmp", timeout=0.5),
+    ]
+    for start in starts:
+        command = start("echo begun; exec sleep 600")
+        result = command.wait()
+        assert (result.timed_out, result.exit_code, result.output) == (True, -1, "begun")
+        assert [each.message for each in result.metadata.limits] == [
+            "the command did not end within 0.5 s and was ended with its shell"
+        ]
+        assert command.done
+        gone = "while pgrep -f 'sleep 60[0]'; do sleep 0.1; done"
+        assert sandbox.run(gone, timeout=60).ok
 
 
 def test_sandboxes_are_found_by_their_labels_and_can_be_used(client: Client) -> None:

@@ -41,7 +41,9 @@ def test_a_machine_without_the_oldest_python_says_so_and_passes_nothing(tmp_path
 def test_the_oldest_python_is_found_also_where_it_is_not_selected(tmp_path: Path) -> None:
     place = tmp_path / "home" / "pyenv" / "versions" / "3.9.99" / "bin" / "python3.9"
     # It says what it is, and makes no environment, so that the run ends here.
-    write_program(place, 'case "$*" in *venv,*) echo 3.9;; *"-m venv"*) exit 1;; *) echo 3.9.99;; esac')
+    write_program(
+        place, 'case "$*" in *venv,*) echo 3.9;; *"-m venv"*) exit 1;; *) echo 3.9.99;; esac'
+    )
     done = oldest(tmp_path / "home")
     assert f"with {place}: Python 3.9.99" in done.stdout.splitlines()
     assert done.returncode == 77

@@ -34,7 +34,11 @@ from .errors import (
     DisconnectedError,
     InternalError,
     InvalidError,
+    LocalFileError,
+    LocalFileNotFoundError,
+    LocalPermissionError,
     NotFoundError,
+    NotTextError,
     PermissionDeniedError,
     StoppedError,
     TimedOutError,
@@ -48,6 +52,7 @@ from .errors import (
 )
 from .models import (
     ChangeKind,
+    ChangeList,
     Event,
     EventKind,
     FileChange,
@@ -60,6 +65,7 @@ from .models import (
     SessionState,
     TerminalExit,
     Tool,
+    WorkspaceChange,
 )
 from .result import Edit, ProgramOutput, ProgramResult, Result, ToolResult
 
@@ -78,6 +84,7 @@ __all__ = [
     "BusyError",
     "ClosedError",
     "ChangeKind",
+    "ChangeList",
     "Client",
     "Command",
     "CommandError",
@@ -95,7 +102,11 @@ __all__ = [
     "Idle",
     "InternalError",
     "InvalidError",
+    "LocalFileError",
+    "LocalFileNotFoundError",
+    "LocalPermissionError",
     "NotFoundError",
+    "NotTextError",
     "PermissionDeniedError",
     "Port",
     "Program",
@@ -120,6 +131,7 @@ __all__ = [
     "Tools",
     "UnsupportedError",
     "Watch",
+    "WorkspaceChange",
     "ZarebaError",
     "__version__",
 ]

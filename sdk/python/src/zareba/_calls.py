@@ -35,6 +35,7 @@ OPERATIONS: Dict[str, Tuple[str, str]] = {
     "resume_session": ("POST", "/v1/sessions/{session}/resume"),
     "keep_session_alive": ("POST", "/v1/sessions/{session}/keep_alive"),
     "inspect_session": ("GET", "/v1/sessions/{session}/inspect"),
+    "list_changes": ("GET", "/v1/sessions/{session}/changes"),
     "set_variables": ("POST", "/v1/sessions/{session}/variables"),
     "run_action": ("POST", "/v1/sessions/{session}/actions"),
     "get_observation": ("GET", "/v1/sessions/{session}/actions/{action}"),
@@ -116,7 +117,10 @@ class Call:
 
     def carrying(self, document: BaseModel) -> Call:
         """The same with a JSON body."""
-        text = document.model_dump_json(exclude_none=True, by_alias=True)
+        try:
+            text = document.model_dump_json(exclude_none=True, by_alias=True)
+        except ValueError as error:
+            raise InvalidError(f"this cannot be said in JSON: {error}", code="invalid") from error
         return self.with_json(text.encode())
 
     def with_json(self, text: bytes) -> Call:
@@ -168,7 +172,8 @@ def run_action(name: str, action: Mapping[str, Any], wait: bool) -> Call:
     timeout = action.get("timeout")
     patience = LONG
     if wait:
-        patience = float(timeout) if timeout is not None else ACTION_TIMEOUT
+        told = _checks.wait(timeout)
+        patience = ACTION_TIMEOUT if told is None else told
     method, path = _filled("run_action", (("session", name),))
     # In one step, because there is hardly a request that is made more often.
     return Call(

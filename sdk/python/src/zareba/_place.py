@@ -65,6 +65,9 @@ class Place:
 
 def checked(url: str, key: Optional[str]) -> Place:
     """A place that somebody has named."""
+    for name, value in (("url", url), ("key", key)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidError(f"`{name}` is a text", code="invalid")
     if not url.startswith((UNIX, "http://", "https://")) or not _is_sound(url):
         raise InvalidError(
             f"`{url}` is no address of a server",

@@ -15,7 +15,7 @@ _PLAIN = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 def checked_name(name: str) -> str:
     """The name of a variable, or an error: anything else would be run as a command."""
-    if not _NAME.match(name):
+    if not isinstance(name, str) or not _NAME.match(name):
         raise InvalidError(f"`{name}` cannot be the name of a variable", code="invalid")
     return name
 

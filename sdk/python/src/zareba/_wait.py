@@ -10,7 +10,7 @@ import queue
 import socket
 import threading
 import time
-from typing import Any, Awaitable, Callable, Dict, Generic, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Coroutine, Dict, Generic, Optional, TypeVar
 
 Outcome = TypeVar("Outcome")
 Told = TypeVar("Told")
@@ -141,6 +141,36 @@ class AsyncTurns:
         """Lets the next one go on."""
         if self._free is not None:
             self._free.release()
+
+
+class Alarm:
+    """Does something when some time is over, beside everything else, unless it is cancelled."""
+
+    def __init__(self, seconds: float, ring: Callable[[], object]) -> None:
+        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), ring)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """Nothing is done any more."""
+        self._timer.cancel()
+
+
+class AsyncAlarm:
+    """The same in the event loop in which it is made."""
+
+    def __init__(self, seconds: float, ring: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self._ring = ring
+        self._task: Optional[asyncio.Task[object]] = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._start)
+
+    def cancel(self) -> None:
+        """Nothing is done any more."""
+        self._timer.cancel()
+
+    def _start(self) -> None:
+        # Kept, because a task that nobody refers to may be forgotten.
+        self._task = asyncio.get_running_loop().create_task(self._ring())
 
 
 def pause(seconds: float) -> None:

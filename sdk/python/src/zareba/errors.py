@@ -20,7 +20,11 @@ __all__ = [
     "DisconnectedError",
     "InternalError",
     "InvalidError",
+    "LocalFileError",
+    "LocalFileNotFoundError",
+    "LocalPermissionError",
     "NotFoundError",
+    "NotTextError",
     "PermissionDeniedError",
     "StoppedError",
     "TimedOutError",
@@ -33,6 +37,8 @@ __all__ = [
     "ZarebaError",
 ]
 
+_KEY_HINT = "pass `Client(url=…, key=…)` as `client=`, or set `ZAREBA_API_KEY`"
+"""What a caller without a key can do: the server's own hint is about HTTP."""
 _SHOWN_MAX = 500
 """Characters that are shown of an answer that is no error body of ours."""
 
@@ -50,7 +56,8 @@ class ZarebaError(Exception):
         status: Optional[int] = None,
         may_have_happened: bool = False,
     ) -> None:
-        super().__init__(message)
+        # Some of these are errors of Python's own as well, which take other arguments.
+        Exception.__init__(self, message)
         self.message = message
         self.code = code
         """The server's stable word for it, or the class in small letters."""
@@ -107,6 +114,38 @@ class UnsupportedError(ZarebaError):
 
 class InternalError(ZarebaError):
     """A fault of the server, or an answer that makes no sense."""
+
+
+class NotTextError(InvalidError, UnicodeDecodeError):
+    """A file that was read as text is none; Python's `UnicodeDecodeError` as well."""
+
+    def __init__(self, message: str, told: UnicodeDecodeError) -> None:
+        UnicodeDecodeError.__init__(
+            self, told.encoding, told.object, told.start, told.end, told.reason
+        )
+        ZarebaError.__init__(
+            self,
+            message,
+            code="invalid",
+            hint='use `read_bytes`, or `errors="replace"`',
+        )
+
+
+class LocalFileError(ZarebaError, OSError):
+    """A file of this machine, and not of the sandbox; Python's `OSError` as well."""
+
+    def __init__(self, message: str, told: OSError) -> None:
+        ZarebaError.__init__(self, message, code="local_file")
+        self.errno, self.strerror = told.errno, told.strerror
+        self.filename, self.filename2 = told.filename, told.filename2
+
+
+class LocalFileNotFoundError(LocalFileError, NotFoundError, FileNotFoundError):
+    """There is no such file on this machine."""
+
+
+class LocalPermissionError(LocalFileError, PermissionDeniedError, PermissionError):
+    """The permissions of a file of this machine do not allow it."""
 
 
 class CommandError(ZarebaError):
@@ -224,7 +263,7 @@ def refusal(status: int, document: bytes, request_id: Optional[str]) -> ZarebaEr
     code = str(detail.get("code") or "")
     made = CLASS_OF_CODE.get(code) or _class_of_status(status)
     message = str(detail.get("message") or f"the server answered with status {status}")
-    hint = detail.get("hint")
+    hint = _KEY_HINT if code == "unauthorized" else detail.get("hint")
     return made(
         message[:_SHOWN_MAX],
         code=code or _word_of(made),
@@ -241,6 +280,20 @@ _CLASS_OF_ERROR_ID: Dict[str, Type[ZarebaError]] = {
     "stopped": StoppedError,
 }
 """What the words of observations mean that are no class of the contract."""
+
+
+def of_local_file(error: OSError) -> ZarebaError:
+    """The error of ours for one that a file of this machine has caused."""
+    if isinstance(error, ZarebaError):
+        return error
+    made = LocalFileError
+    if isinstance(error, FileNotFoundError):
+        made = LocalFileNotFoundError
+    elif isinstance(error, PermissionError):
+        made = LocalPermissionError
+    reason = (error.strerror or str(error)).lower()
+    named = f"`{error.filename}`" if error.filename is not None else "a file"
+    return made(f"{named} of this machine: {reason}", error)
 
 
 def of_observation(error_id: str, text: str) -> ZarebaError:

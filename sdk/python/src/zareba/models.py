@@ -12,6 +12,13 @@ from typing import Any, Dict, List, Optional, Union
 
 from pydantic import ConfigDict, Field
 
+from ._change_models import (
+    ChangedKind,
+    ChangeList,
+    UnreadPlace,
+    WorkspaceChange,
+    WorkspaceChangeKind,
+)
 from ._document import Asked, Told, Word
 from ._tool_models import (
     AddTools,
@@ -31,6 +38,8 @@ __all__ = [
     "ActionAccepted",
     "AddTools",
     "ChangeKind",
+    "ChangeList",
+    "ChangedKind",
     "CommandMetadata",
     "CommandOutput",
     "CommandParameter",
@@ -85,9 +94,12 @@ __all__ = [
     "ToolOutcome",
     "ToolPage",
     "ToolsAdded",
+    "UnreadPlace",
     "UseTool",
     "UpdateSession",
     "WindowSize",
+    "WorkspaceChange",
+    "WorkspaceChangeKind",
 ]
 
 

@@ -28,7 +28,8 @@ class Result:
     duration: float
     """Seconds from asking to knowing."""
     timed_out: bool
-    """The time was up and the command goes on; see :class:`zareba.Shell` for what to do then."""
+    """The time was up. The command goes on, see :class:`zareba.Shell` for what to do then; one that
+    had a shell of its own was ended at its timeout."""
     action_id: int
     """The number of the action in the sandbox's log."""
     event_id: int

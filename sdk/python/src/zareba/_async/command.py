@@ -68,7 +68,8 @@ class AsyncCommand:
         `on_output` is called with each piece of text that it writes, from the beginning, as it
         comes. Joined, the pieces are exactly what it wrote.
         """
-        timeout = _checks.seconds(timeout)
+        timeout = _checks.wait(timeout)
+        _checks.listener(on_output, "on_output")
         deadline = None if timeout is None else time.monotonic() + timeout
         known = ""
         if on_output is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -9,10 +10,11 @@ from typing import IO, AsyncIterator, List, Optional, Type, Union
 
 import httpx
 
-from .. import _archive, _calls, _http, models
+from .. import _archive, _calls, _checks, _http, models
 from .._calls import Call
+from .._checks import Path as SandboxPath
 from .._wait import async_beside
-from ..errors import DisconnectedError, NotFoundError
+from ..errors import DisconnectedError, NotFoundError, NotTextError
 from .client import AsyncClient
 from .link import Body
 from .messages import AsyncMessages
@@ -28,28 +30,43 @@ class AsyncFiles:
         self._client = client
         self._session = session
 
-    async def read(self, path: str, *, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The text in a file."""
-        return (await self.read_bytes(path)).decode(encoding, errors)
+    async def read(
+        self, path: SandboxPath, *, encoding: str = "utf-8", errors: str = "strict"
+    ) -> str:
+        """The text in a file. One that is none raises :class:`zareba.NotTextError`."""
+        _checks.text(encoding, "encoding")
+        _checks.text(errors, "errors")
+        content = await self.read_bytes(path)
+        try:
+            return content.decode(encoding, errors)
+        except UnicodeDecodeError as error:
+            problem = f"`{path}` is no text in {encoding}: {error.reason} at byte {error.start}"
+            raise NotTextError(problem, error) from error
+        except (LookupError, ValueError) as error:
+            raise _checks.invalid(str(error)) from error
 
-    async def read_bytes(self, path: str, *, start: int = 0, length: Optional[int] = None) -> bytes:
+    async def read_bytes(
+        self, path: SandboxPath, *, start: int = 0, length: Optional[int] = None
+    ) -> bytes:
         """The bytes in a file, all of them or a part."""
+        call = self._call("read_file").asking(path=_checks.path(path)).within(_calls.LONG)
+        start = _checks.whole(start, "start")
+        length = None if length is None else _checks.whole(length, "length")
         if length == 0:
             return b""
-        call = self._call("read_file").asking(path=path).within(_calls.LONG)
         if start or length is not None:
             last = "" if length is None else start + length - 1
             call = call.saying("range", f"bytes={start}-{last}")
         return (await self._client.send(call)).content
 
-    async def stream(self, path: str) -> AsyncIterator[bytes]:
+    async def stream(self, path: SandboxPath) -> AsyncIterator[bytes]:
         """The bytes in a file, piece by piece, for files that are too large to hold."""
-        async for piece in self._pieces(self._call("read_file").asking(path=path)):
+        async for piece in self._pieces(self._call("read_file").asking(path=_checks.path(path))):
             yield piece
 
     async def write(
         self,
-        path: str,
+        path: SandboxPath,
         content: Union[str, bytes],
         *,
         mode: Optional[int] = None,
@@ -63,7 +80,7 @@ class AsyncFiles:
         false. With `if_version` it is written only if it still has that version, with `exclusive`
         only if it is not there; otherwise :class:`zareba.BusyError` is raised.
         """
-        data = content.encode() if isinstance(content, str) else content
+        data = _checks.content(content)
         call = self._write(path, mode, parents).saying("if-match", _quoted(if_version))
         if exclusive:
             call = call.saying("if-none-match", "*")
@@ -72,12 +89,13 @@ class AsyncFiles:
             call = call.repeated()
         return await self._client.ask(call.with_bytes(data), models.FileStatus)
 
-    async def list(self, path: Optional[str] = None) -> List[models.FileEntry]:
+    async def list(self, path: Optional[SandboxPath] = None) -> List[models.FileEntry]:
         """What is in a directory, sorted by name; the workspace when none is named."""
+        named = None if path is None else _checks.path(path)
         found: List[models.FileEntry] = []
         after: Optional[str] = None
         while True:
-            call = self._call("list_files").asking(path=path, after=after)
+            call = self._call("list_files").asking(path=named, after=after)
             page = await self._client.ask(call, models.FilePage)
             found += page.entries
             after = page.next
@@ -85,14 +103,14 @@ class AsyncFiles:
                 return found
 
     async def stat(
-        self, path: str, *, follow: bool = True, digest: bool = False
+        self, path: SandboxPath, *, follow: bool = True, digest: bool = False
     ) -> models.FileStatus:
         """What is at a path: at the end of a link, unless `follow` is false."""
-        call = self._call("get_file_status").asking(path=path)
-        call = call.asking(follow=follow, digest="sha256" if digest else None)
+        call = self._call("get_file_status").asking(path=_checks.path(path))
+        call = call.asking(follow=bool(follow), digest="sha256" if digest else None)
         return await self._client.ask(call.within(_calls.LONG), models.FileStatus)
 
-    async def exists(self, path: str) -> bool:
+    async def exists(self, path: SandboxPath) -> bool:
         """Whether there is something at a path; a link that leads nowhere is nothing."""
         try:
             await self.stat(path)
@@ -100,9 +118,10 @@ class AsyncFiles:
             return False
         return True
 
-    async def remove(self, path: str, *, recursive: bool = False) -> None:
+    async def remove(self, path: SandboxPath, *, recursive: bool = False) -> None:
         """Removes a file, or a directory with all that is in it. A link goes itself."""
-        call = self._call("remove_file").asking(path=path, recursive=recursive)
+        call = self._call("remove_file")
+        call = call.asking(path=_checks.path(path), recursive=bool(recursive))
         try:
             await self._client.send(call.repeated().within(_calls.LONG))
         except NotFoundError as error:
@@ -111,25 +130,32 @@ class AsyncFiles:
                 raise
 
     async def make_dir(
-        self, path: str, *, parents: bool = True, mode: Optional[int] = None
+        self, path: SandboxPath, *, parents: bool = True, mode: Optional[int] = None
     ) -> models.FileStatus:
         """Makes a directory. With `parents` it is no error that it is there."""
-        wanted = models.CreateDirectory(path=path, parents=parents, mode=_octal(mode))
+        wanted = models.CreateDirectory(
+            path=_checks.path(path), parents=bool(parents), mode=_checks.mode(mode)
+        )
         call = self._call("create_directory").carrying(wanted)
         return await self._client.ask(call.repeated() if parents else call, models.FileStatus)
 
-    async def rename(self, path: str, to: str, *, replace: bool = False) -> None:
+    async def rename(self, path: SandboxPath, to: SandboxPath, *, replace: bool = False) -> None:
         """Gives something another name; what has that name is replaced only if that is wanted."""
-        wanted = models.RenameFile(**{"from": path}, to=to, replace=replace)
+        named = {"from": _checks.path(path), "to": _checks.path(to, "to")}
+        wanted = models.RenameFile(**named, replace=bool(replace))
         await self._client.send(self._call("rename_file").carrying(wanted))
 
-    async def upload(self, local: LocalPath, path: Optional[str] = None) -> None:
+    async def upload(self, local: LocalPath, path: Optional[SandboxPath] = None) -> None:
         """Copies a file, or what is in a directory, from this machine into the sandbox.
 
         Without a path it goes into the workspace under the same name.
         """
-        source = Path(local)
-        target = path if path is not None else source.resolve().name
+        source = Path(_checks.local(local))
+        target = source.resolve().name if path is None else _checks.path(path)
+        with _checks.local_files():
+            await self._upload(source, target)
+
+    async def _upload(self, source: Path, target: str) -> None:
         if not source.is_dir():
             mode = source.stat().st_mode & 0o777
             call = self._write(target, mode, parents=True).repeated()
@@ -142,28 +168,36 @@ class AsyncFiles:
             call = call.saying("content-type", _BYTES).repeated().within(_calls.ACTION_TIMEOUT)
             await self._client.send(call, _of_open(packed))
 
-    async def download(self, path: str, local: LocalPath) -> Path:
+    async def download(self, path: SandboxPath, local: LocalPath) -> Path:
         """Copies a file, or what is in a directory, to a path of this machine."""
-        target = Path(local)
+        target = Path(_checks.local(local))
+        named = _checks.path(path)
+        with _checks.local_files():
+            await self._download(named, target)
+        return target
+
+    async def _download(self, path: str, target: Path) -> None:
         status = await self.stat(path)
         if status.kind != models.FileKind.DIRECTORY:
-            await self._download_file(path, target)
-            return target
+            return await self._download_file(path, target)
         with _archive.spool() as packed:
             call = self._call("pack_files").asking(path=path, format="tar")
             async for piece in self._pieces(call):
                 packed.write(piece)
             name = PurePosixPath(path).name
             await async_beside(lambda: _archive.unpack(packed, name, target))
-        return target
+        return None
 
-    def watch(self, path: Optional[str] = None, *, recursive: bool = True) -> AsyncWatch:
+    def watch(self, path: Optional[SandboxPath] = None, *, recursive: bool = True) -> AsyncWatch:
         """Tells of changes in a directory; to be used as a context manager and iterated over."""
-        call = self._call("watch_files").asking(path=path, recursive=recursive)
+        named = None if path is None else _checks.path(path)
+        call = self._call("watch_files").asking(path=named, recursive=bool(recursive))
         return AsyncWatch(AsyncMessages(self._client, call))
 
     async def _download_file(self, path: str, target: Path) -> None:
         """Through a file beside the target, which is the old or the new one at any time."""
+        if not target.name:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
         beside = target.with_name(f".{target.name}.zareba-{os.getpid()}")
         try:
             with open(beside, "xb") as file:
@@ -189,8 +223,9 @@ class AsyncFiles:
     def _call(self, operation: str) -> Call:
         return _calls.call(operation, session=self._session)
 
-    def _write(self, path: str, mode: Optional[int], parents: bool) -> Call:
-        call = self._call("write_file").asking(path=path, mode=_octal(mode), parents=parents)
+    def _write(self, path: SandboxPath, mode: Optional[int], parents: bool) -> Call:
+        call = self._call("write_file").asking(path=_checks.path(path))
+        call = call.asking(mode=_checks.mode(mode), parents=bool(parents))
         return call.saying("content-type", _BYTES).within(_calls.LONG)
 
 
@@ -234,11 +269,7 @@ class AsyncWatch:
 
 
 def _quoted(tag: Optional[str]) -> Optional[str]:
-    return None if tag is None else f'"{tag}"'
-
-
-def _octal(mode: Optional[int]) -> Optional[str]:
-    return None if mode is None else format(mode, "o")
+    return None if tag is None else f'"{_checks.text(tag, "if_version")}"'
 
 
 def _of_file(path: Path) -> Body:

@@ -34,6 +34,7 @@ from .program import AsyncProgram
 from .shell import AsyncShell
 from .terminal import AsyncTerminal, attach_terminal, list_terminals, open_terminal
 from .tools import AsyncTools
+from .user import require_user
 
 _READY = "STATUS$READY"
 """The status of a sandbox that can be used; its state follows a moment later."""
@@ -42,10 +43,11 @@ _READY = "STATUS$READY"
 def _network(
     mode: Optional[str], allow: Optional[Sequence[str]], deny: Sequence[str]
 ) -> Optional[models.Network]:
-    if mode is None and allow is None and not deny:
+    if mode is None and allow is None and deny == ():
         return None
-    allowed = None if allow is None else list(allow)
-    return _checks.made(models.Network, mode=mode, allow=allowed, deny=list(deny))
+    allowed = None if allow is None else _checks.words(allow, "allow")
+    refused = _checks.words(deny, "deny")
+    return _checks.made(models.Network, mode=mode, allow=allowed, deny=refused)
 
 
 class AsyncSandbox:
@@ -69,6 +71,7 @@ class AsyncSandbox:
         self._client = client
         self._session = session
         self._owned = owned
+        self._is_purged = False
         self.files = AsyncFiles(client, session.id)
         """Its files."""
         self.env = AsyncEnv(client, session.id, self.shell())
@@ -122,7 +125,7 @@ class AsyncSandbox:
         `user`, as "UID" or "UID:GID", and `mounts` are for the runtime `docker`. What the runtime
         cannot hold is an error, or with `best_effort` named in `info().not_held`.
         """
-        client = client or async_default_client()
+        client = _client(client)
         limits = _checks.made(
             models.SessionLimits,
             idle_timeout=_checks.seconds(idle_timeout, "idle_timeout"),
@@ -131,7 +134,7 @@ class AsyncSandbox:
         )
         new = _checks.made(
             models.CreateSession,
-            id=id or f"py-{uuid.uuid4().hex[:24]}",
+            id=f"py-{uuid.uuid4().hex[:24]}" if id is None else id,
             runtime=runtime,
             image=image,
             workspace=workspace,
@@ -146,7 +149,7 @@ class AsyncSandbox:
             ),
             workspace_mode=workspace_mode,
             user=user,
-            mounts=list(mounts),
+            mounts=_checks.words(mounts, "mounts"),
             best_effort=best_effort,
             limits=limits,
             setup=setup,
@@ -157,8 +160,9 @@ class AsyncSandbox:
     @classmethod
     async def connect(cls, id: str, *, client: Optional[AsyncClient] = None) -> AsyncSandbox:
         """Finds a sandbox that is there already."""
-        client = client or async_default_client()
-        session = await client.ask(_calls.session("get_session", id), models.Session)
+        client = _client(client)
+        call = _calls.session("get_session", _checks.text(id, "id"))
+        session = await client.ask(call, models.Session)
         return cls(client, session)
 
     @classmethod
@@ -173,7 +177,7 @@ class AsyncSandbox:
 
         Those that are closed are left out unless asked for.
         """
-        client = client or async_default_client()
+        client = _client(client)
         wanted = _checks.texts(labels, "labels").items()
         found: List[models.Session] = []
         after: Optional[str] = None
@@ -271,17 +275,15 @@ class AsyncSandbox:
     ) -> Union[Result, AsyncCommand]:
         """Runs a command and returns what came of it: see :meth:`AsyncShell.run`.
 
-        `user` must be the one that the sandbox runs as. With `background` it is started, as by
-        :meth:`start`.
+        With `background` it is started, as by :meth:`start`.
         """
-        if user is not None:
-            await self._require_user(user)
         if not background:
             return await self.shell(shell).run(
                 command,
                 timeout=timeout,
                 cwd=cwd,
                 env=env,
+                user=user,
                 on_output=on_output,
                 separate_stderr=separate_stderr,
             )
@@ -290,7 +292,7 @@ class AsyncSandbox:
                 "`background` goes with neither `on_output` nor `separate_stderr`",
                 "read `output()` of what it returns, or use `program` for streams that are apart",
             )
-        return await self.start(command, shell=shell, cwd=cwd, env=env, timeout=timeout)
+        return await self.start(command, shell=shell, cwd=cwd, env=env, timeout=timeout, user=user)
 
     async def start(
         self,
@@ -300,13 +302,16 @@ class AsyncSandbox:
         cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        user: Optional[str] = None,
     ) -> AsyncCommand:
         """Starts a command in the background: see :meth:`AsyncShell.start`.
 
-        It has a shell of its own, which ends with it, unless one is named.
+        It has a shell of its own, which ends with it, unless one is named. After `timeout` seconds
+        both are ended; in a shell that is named it goes on.
         """
         text = one_command(_checks.command(command))
         patience = _checks.timeout(timeout) or ENDLESS
+        await require_user(self._client, self.id, user)
         return await self.shell(shell)._start(text, cwd, env, patience, alone=shell is None)
 
     def shell(self, name: Optional[str] = None) -> AsyncShell:
@@ -317,20 +322,30 @@ class AsyncSandbox:
         self,
         program: Union[str, Sequence[str]],
         *,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        user: Optional[str] = None,
         stdin: bool = False,
         terminal: Optional[Tuple[int, int]] = None,
     ) -> AsyncProgram:
         """Starts a program with streams of its own, and not in a shell: see :class:`AsyncProgram`.
 
         It is a list of words, or a line for a shell. `stdin` says whether it reads what we write;
-        `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes.
+        `terminal` gives it a terminal with so many columns and rows, otherwise it has pipes. After
+        `timeout` seconds it is ended. `user` must be the one that the sandbox runs as.
         """
         size = None
         if terminal is not None:
-            size = _checks.made(models.ProgramTerminal, cols=terminal[0], rows=terminal[1])
-        return await AsyncProgram._start(self._client, self.id, program, cwd, env, stdin, size)
+            numbers = _checks.items(terminal, "terminal")
+            if len(numbers) != 2:
+                raise _checks.invalid("`terminal` is two numbers: columns and rows")
+            size = _checks.made(models.ProgramTerminal, cols=numbers[0], rows=numbers[1])
+        patience = _checks.timeout(timeout)
+        await require_user(self._client, self.id, user)
+        return await AsyncProgram._start(
+            self._client, self.id, program, cwd, env, stdin, size, patience
+        )
 
     async def terminal(
         self,
@@ -339,20 +354,26 @@ class AsyncSandbox:
         name: Optional[str] = None,
         columns: int = 80,
         rows: int = 24,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
     ) -> AsyncTerminal:
-        """Opens a terminal: with a shell, a line for one, or a program as a list of words."""
-        is_line = isinstance(command, str)
+        """Opens a terminal: with a shell, a line for one, or a program as a list of words.
+
+        `user` must be the one that the sandbox runs as.
+        """
+        words = None if command is None else _checks.program(command)
+        is_line = isinstance(words, str)
         wanted = _checks.made(
             models.CreateTerminal,
             name=name,
-            argv=None if is_line or command is None else list(command),
-            command=str(command) if is_line else None,
-            directory=cwd,
+            argv=None if is_line else words,
+            command=words if is_line else None,
+            directory=_checks.directory(cwd),
             environment=_checks.texts(env),
             size=_checks.made(models.WindowSize, columns=columns, rows=rows),
         )
+        await require_user(self._client, self.id, user)
         return await open_terminal(self._client, self.id, wanted)
 
     async def attach_terminal(self, name: str) -> AsyncTerminal:
@@ -363,24 +384,41 @@ class AsyncSandbox:
         """All terminals, by name."""
         return await list_terminals(self._client, self.id)
 
-    async def edit(self, path: str, old: str, new: str) -> Edit:
+    async def edit(self, path: Path, old: str, new: str) -> Edit:
         """Replaces a text that occurs exactly once in a file."""
         arguments = {"command": "str_replace", "old_str": old, "new_str": new}
         action = _calls.edit(self._absolute(path), **arguments)
         return edit_of(await self._client.perform(self.id, action))
 
-    async def undo_edit(self, path: str) -> Edit:
+    async def undo_edit(self, path: Path) -> Edit:
         """Takes back the last edit of a file."""
         action = _calls.edit(self._absolute(path), command="undo_edit")
         return edit_of(await self._client.perform(self.id, action))
 
     async def act(self, action: Mapping[str, Any]) -> Dict[str, Any]:
         """Runs any action of the protocol and returns its observation."""
-        return await self._client.perform(self.id, dict(action))
+        return await self._client.perform(self.id, _checks.document(action, "action"))
+
+    async def changes(self, path: Optional[Path] = None) -> models.ChangeList:
+        """What differs in the workspace from the directory that it began as, all or below a path.
+
+        For workspaces that are copied on write, or that began empty.
+        """
+        call = self._changes(path)
+        return await self._client.ask(call, models.ChangeList)
+
+    async def patch(self, path: Optional[Path] = None) -> bytes:
+        """The same as a patch for `git apply` or `patch -p1`.
+
+        What it leaves out, such as binary files, is named in its first lines, which begin with
+        `# left out: `.
+        """
+        return (await self._client.send(self._changes(path).asking(format="patch"))).content
 
     def events(self, from_: int = 0, follow: bool = True) -> AsyncEvents:
         """What happened, from a number on; following, also what will happen until it is closed."""
-        return AsyncEvents(self._client, self.id, from_, follow)
+        first = _checks.whole(from_, "from_")
+        return AsyncEvents(self._client, self.id, first, bool(follow))
 
     async def port(self, number: int) -> str:
         """Shares a port of the sandbox, and returns the address that nobody else can guess.
@@ -410,14 +448,12 @@ class AsyncSandbox:
         return share.url
 
     async def _share(self, number: int) -> models.SharedPort:
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 1 << 16:
-            raise _checks.invalid(f"a port is a number from 1 to 65535, and not {number!r}")
-        call = _calls.call("share_port", session=self.id, port=number).repeated()
+        call = _calls.call("share_port", session=self.id, port=_port(number)).repeated()
         return await self._client.ask(call.within(_calls.LONG), models.SharedPort)
 
     async def unshare_port(self, number: int) -> None:
         """Takes the address of a port back."""
-        call = _calls.call("unshare_port", session=self.id, port=number).repeated()
+        call = _calls.call("unshare_port", session=self.id, port=_port(number)).repeated()
         await self._client.send(call)
 
     async def ports(self) -> List[models.Port]:
@@ -451,7 +487,10 @@ class AsyncSandbox:
 
         More than the operator's settings or the key permit is an error.
         """
-        return await self._update(ends_in=_checks.seconds(seconds, "seconds"))
+        left = _checks.seconds(seconds, "seconds")
+        if left is None:
+            raise _checks.invalid("`seconds` is a number of seconds, and not None")
+        return await self._update(ends_in=left)
 
     async def update(
         self,
@@ -480,18 +519,13 @@ class AsyncSandbox:
         try:
             await self._client.send(call.asking(purge=True) if purge else call)
         except NotFoundError:
-            if not purge:
+            if not (purge or self._is_purged):
                 raise
+        self._is_purged = self._is_purged or bool(purge)
 
-    async def _require_user(self, user: str) -> None:
-        """Refuses a user that commands cannot run as: there is no other than the sandbox's own."""
-        own = (await self.run("id -un", cwd="/")).check().output.strip()
-        if user != own:
-            raise UnsupportedError(
-                f"commands of this sandbox run as `{own}`, and cannot run as `{user}`",
-                code="unsupported",
-                hint="the server's settings name the user of a sandbox",
-            )
+    def _changes(self, path: Optional[Path]) -> _calls.Call:
+        below = None if path is None else _checks.path(path)
+        return _calls.call("list_changes", session=self.id).asking(path=below).within(_calls.LONG)
 
     async def _update(self, **changes: Any) -> models.Session:
         update = _checks.made(models.UpdateSession, **changes)
@@ -504,8 +538,19 @@ class AsyncSandbox:
         self._session = await self._client.ask(call, models.Session)
         return self._session
 
-    def _absolute(self, path: str) -> str:
-        return path if path.startswith("/") else f"{self.workspace.rstrip('/')}/{path}"
+    def _absolute(self, path: Path) -> str:
+        named = _checks.path(path)
+        return named if named.startswith("/") else f"{self.workspace.rstrip('/')}/{named}"
+
+
+def _client(given: Optional[AsyncClient]) -> AsyncClient:
+    return _checks.instance(given, AsyncClient, "client") or async_default_client()
+
+
+def _port(number: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 1 << 16:
+        raise _checks.invalid(f"a port is a number from 1 to 65535, and not {_checks.kind(number)}")
+    return number
 
 
 async def _create(client: AsyncClient, new: models.CreateSession, is_ours: bool) -> models.Session:

@@ -15,6 +15,7 @@ from .._wait import async_cancelled, async_in_the_end
 from ..result import Result, result_of
 from .client import AsyncClient
 from .command import ENDLESS, AsyncCommand, OnOutput, busy, is_refused
+from .user import require_user
 
 INTERRUPT = "C-c"
 
@@ -25,7 +26,7 @@ class AsyncShell:
     def __init__(self, client: AsyncClient, session: str, name: Optional[str] = None) -> None:
         self._client = client
         self._session = session
-        self.name = name
+        self.name = _checks.optional_text(name, "name")
         """Its name; `None` is the one that is meant when none is named."""
 
     def __repr__(self) -> str:
@@ -38,6 +39,7 @@ class AsyncShell:
         timeout: Optional[float] = None,
         cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
         separate_stderr: bool = False,
     ) -> Result:
@@ -45,14 +47,17 @@ class AsyncShell:
 
         After `timeout` seconds (the sandbox's own when left out) the result says `timed_out`, and
         the command goes on in its shell. With `cwd` or `env` it runs in a new shell of its own,
-        which starts there and with these variables, and ends with it. `on_output` is called with
-        each piece of text as it comes; without a timeout such a command is waited for until its
-        end. With `separate_stderr`, errors are in the result's `stderr` and not in its output.
+        which starts there and with these variables, and ends with it; a timeout ends both.
+        `on_output` is called with each piece of text as it comes; without a timeout such a command
+        is waited for until its end. With `separate_stderr`, errors are in the result's `stderr` and
+        not in its output. `user` must be the one that the sandbox runs as; any other is refused.
 
         Whoever is cancelled while this waits stops the command.
         """
         timeout = _checks.timeout(timeout)
         text = one_command(_checks.command(command))
+        _checks.listener(on_output, "on_output")
+        await require_user(self._client, self._session, user)
         errors = f"/tmp/.zareba-stderr-{uuid.uuid4().hex}" if separate_stderr else None
         if errors is not None:
             text = f"{in_shell(text)} 2>{errors}"
@@ -81,14 +86,17 @@ class AsyncShell:
         cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        user: Optional[str] = None,
     ) -> AsyncCommand:
         """Starts a command and returns at once. Until it ends, this shell runs no other.
 
-        With `cwd` or `env` it runs in a new shell of its own, as with :meth:`run`. After `timeout`
-        seconds it counts as left running, as with :meth:`run`.
+        With `cwd` or `env` it runs in a new shell of its own. After `timeout` seconds it is
+        answered as `timed_out`, and goes on or is ended, as with :meth:`run`; so is `user`.
         """
         text = one_command(_checks.command(command))
-        return await self._start(text, cwd, env, _checks.timeout(timeout) or ENDLESS)
+        patience = _checks.timeout(timeout) or ENDLESS
+        await require_user(self._client, self._session, user)
+        return await self._start(text, cwd, env, patience)
 
     async def _start(
         self,
@@ -134,6 +142,7 @@ class AsyncShell:
 
     async def send(self, text: str, timeout: float = 1.0) -> Result:
         """Types a line at the command that runs, and returns what came of it in that time."""
+        _checks.text(text, "text")
         return await self._press(text, timeout, typed=True)
 
     async def interrupt(self, timeout: float = 2.0) -> Result:

@@ -34,6 +34,7 @@ class AsyncTools:
         starts (the workspace when left out), `threads` how many calls it runs at once.
         """
         _checks.entrypoints(entrypoints)
+        made = _checks.items(commands, "commands")
         wanted = _checks.made(
             models.AddTools,
             entrypoints=list(entrypoints),
@@ -41,7 +42,7 @@ class AsyncTools:
             environment=_checks.texts(env),
             directory=directory,
             threads=threads,
-            commands=list(commands),
+            commands=made,
         )
         call = _calls.call("add_tools", session=self._session).carrying(wanted)
         return await self._client.ask(call.within(_calls.LONG), models.ToolsAdded)
@@ -53,7 +54,7 @@ class AsyncTools:
 
     async def schemas(self, format: str = "openai") -> List[Dict[str, Any]]:
         """The tools as a model is told of them: in the form of "openai" or of "mcp"."""
-        return (await self._page(format)).tools
+        return (await self._page(_checks.text(format, "format"))).tools
 
     async def call(
         self,
@@ -70,12 +71,14 @@ class AsyncTools:
         tool's schema first, unless `checked` is false. After `timeout` seconds it is ended.
         """
         timeout = _checks.timeout(timeout)
-        action = _calls.call_tool(name, dict(arguments or {}), list(positional), timeout, checked)
+        named = {} if arguments is None else _checks.document(arguments, "arguments")
+        values = _checks.items(positional, "positional")
+        action = _calls.call_tool(name, named, values, timeout, bool(checked))
         return tool_result_of(await self._client.perform(self._session, action))
 
     async def remove(self, name: str) -> None:
         """Removes a tool."""
-        call = _calls.call("remove_tool", session=self._session, tool=name)
+        call = _calls.call("remove_tool", session=self._session, tool=_checks.text(name, "name"))
         try:
             await self._client.send(call.repeated())
         except NotFoundError as error:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple, Type
 
 import httpx
 
-from .. import _blobs, _calls, _find, _http, _place, models
+from .. import _blobs, _calls, _checks, _find, _http, _place, models
 from .._calls import Call
 from .._http1 import Answer
 from .._tries import Tries
@@ -37,13 +37,15 @@ class Client:
 
     Without an address it is the one that `ZAREBA_URL` and `ZAREBA_API_KEY` name, else one of this
     user that runs already, else a private one that is started when it is first needed and ends
-    with this process. Whoever uses it, wherever that is, has connections that can be used there:
-    threads share them, a copy of the process has its own, and so has each event loop.
+    with this process. A `key` without an address is the key to the first two. Whoever uses it,
+    wherever that is, has connections that can be used there: threads share them, a copy of the
+    process has its own, and so has each event loop.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None) -> None:
-        self._place = _place.checked(url, key) if url else None
+        self._place = _place.checked(url, key) if url is not None else None
         self._is_named = url is not None
+        self._key = _checks.optional_text(key, "key")
         self._is_stale = False
         self._links: Owned[Link] = Owned()
         self._opening = Lock()
@@ -227,7 +229,7 @@ class Client:
         with self._opening:
             place = self._place
             if place is None or self._is_stale:
-                found = beside(_find.find)
+                found = beside(lambda: _find.find(self._key))
                 if found != place:
                     # The old one may be in use, and is closed by whoever uses it last.
                     self._place = place = found

@@ -35,7 +35,7 @@ class Env:
 
     def set(self, variables: Optional[Mapping[str, str]] = None, /, **more: str) -> None:
         """Sets variables."""
-        wanted = _checks.texts({**(variables or {}), **more})
+        wanted = {**_checks.texts(variables, "variables"), **_checks.texts(more)}
         if wanted:
             names = {checked_name(name): value for name, value in wanted.items()}
             self._change(models.SetVariables(set=names))

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Callable, Deque, Mapping, Optional, Sequence, Type, Union
 
 from .. import _calls, _checks, _frames, models
-from .._wait import tell
+from .._wait import Alarm, tell
 from ..errors import BusyError, DisconnectedError, InternalError, TimedOutError
 from ..result import ProgramOutput, ProgramResult
 from .client import Client
@@ -28,12 +28,16 @@ class Program:
     """A program that was started. It ends with its connection: see :meth:`close`.
 
     It is no shell and has none, unless it was started as a line for one. Read it, or it stands
-    still when what it has written fills the way. One task or thread may read and write; others
+    still when what it has written fills the way. At its timeout, if it has one, it is ended, and
+    who reads gets a :class:`zareba.TimedOutError`. One task or thread may read and write; others
     may send signals and close it.
     """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._alarm: Optional[Alarm] = None
+        self._timeout: Optional[float] = None
+        self._is_late = False
         self._parser = _frames.Parser()
         self._waiting: Deque[ProgramOutput] = deque()
         self._waiting_bytes = 0
@@ -49,25 +53,31 @@ class Program:
         client: Client,
         session: str,
         program: Union[str, Sequence[str]],
-        cwd: Optional[str],
+        cwd: Optional[_checks.Path],
         env: Optional[Mapping[str, str]],
         stdin: bool,
         terminal: Optional[models.ProgramTerminal],
+        timeout: Optional[float],
     ) -> Program:
-        is_line = isinstance(program, str)
+        words = _checks.program(program)
+        is_line = isinstance(words, str)
         wanted = _checks.made(
             models.StartProgram,
-            argv=None if is_line else list(program),
-            command=str(program) if is_line else None,
-            cwd=cwd,
+            argv=None if is_line else words,
+            command=words if is_line else None,
+            cwd=_checks.directory(cwd),
             env=_checks.texts(env),
             terminal=terminal,
-            stdin=stdin,
+            stdin=bool(stdin),
         )
         call = _calls.call("start_program", session=session).carrying(wanted)
         asked = {"connection": "Upgrade", "upgrade": _frames.UPGRADE}
         wire, _ = client.upgrade(call.within(_calls.LONG), asked)
-        return cls(wire)
+        started = cls(wire)
+        if timeout is not None:
+            started._timeout = timeout
+            started._alarm = Alarm(timeout, started._expire)
+        return started
 
     def __enter__(self) -> Program:
         return self
@@ -91,7 +101,7 @@ class Program:
 
     def read(self, timeout: Optional[float] = None) -> Optional[ProgramOutput]:
         """What it writes next; `None` once it has ended."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         while not self._waiting:
             if self.exit_code is not None:
                 return None
@@ -102,7 +112,7 @@ class Program:
 
     def write(self, content: Union[bytes, str]) -> None:
         """Gives it more to read, and waits while it does not read what it has."""
-        rest = memoryview(content.encode() if isinstance(content, str) else content)
+        rest = memoryview(_checks.content(content))
         while rest:
             sent = self._send(rest)
             rest = rest[sent:]
@@ -115,11 +125,20 @@ class Program:
 
     def send_signal(self, name: str) -> None:
         """Sends a signal to it and its process group: `INT`, `TERM`, `KILL` and some others."""
-        self._say(_frames.encode(_frames.SIGNAL, name.encode()))
+        self._say(_frames.encode(_frames.SIGNAL, _checks.content(name, "name")))
+
+    def kill(self) -> None:
+        """Kills it and its process group. One that has ended is no error."""
+        self.send_signal("KILL")
 
     def resize(self, columns: int, rows: int) -> None:
         """Gives its terminal another size; without one nothing happens."""
-        self._say(_frames.encode(_frames.RESIZE, struct.pack("!HH", rows, columns)))
+        size = _checks.made(models.ProgramTerminal, cols=columns, rows=rows)
+        try:
+            content = struct.pack("!HH", size.rows, size.cols)
+        except struct.error:
+            raise _checks.invalid("a terminal has 1 to 65535 columns and rows") from None
+        self._say(_frames.encode(_frames.RESIZE, content))
 
     def communicate(
         self,
@@ -134,8 +153,10 @@ class Program:
         When the time is up it is ended, and :class:`zareba.TimedOutError` raised. `on_stdout` and
         `on_stderr` are called with each piece as it comes.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        rest = memoryview((input.encode() if isinstance(input, str) else input) or b"")
+        deadline = _deadline(timeout)
+        rest = memoryview(b"" if input is None else _checks.content(input, "input"))
+        _checks.listener(on_stdout, "on_stdout")
+        _checks.listener(on_stderr, "on_stderr")
         kept = {"stdout": _Kept(), "stderr": _Kept()}
         listeners = {"stdout": on_stdout, "stderr": on_stderr}
         try:
@@ -152,11 +173,7 @@ class Program:
                     kept[piece.stream].add(piece.content)
                     tell(listeners[piece.stream], piece.content)
         except TimedOutError:
-            raise TimedOutError(
-                f"the program has not ended within {timeout} seconds, and was ended",
-                code="timeout",
-                may_have_happened=True,
-            ) from None
+            raise _late(self._timeout if self._is_late else timeout) from None
         finally:
             self.close()
         return ProgramResult(
@@ -168,6 +185,13 @@ class Program:
 
     def close(self) -> None:
         """Ends it, if it has not ended: politely at first, and two seconds later without asking."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._wire.close()
+
+    def _expire(self) -> None:
+        """Ends it at its own timeout, also when nobody reads."""
+        self._is_late = self.exit_code is None
         self._wire.close()
 
     def _send(self, rest: memoryview) -> int:
@@ -190,7 +214,14 @@ class Program:
 
     def _receive(self, timeout: Optional[float]) -> None:
         """Takes what comes next."""
-        piece = self._wire.read(timeout)
+        try:
+            piece = self._wire.read(timeout)
+        except DisconnectedError:
+            if self._is_late:
+                raise _late(self._timeout) from None
+            raise
+        if not piece and self._is_late:
+            raise _late(self._timeout)
         if not piece:
             raise DisconnectedError(
                 "the connection to the program ended before the program did",
@@ -207,6 +238,8 @@ class Program:
             told = models.TerminalExit.model_validate(frame.document())
             self.signal = told.signal
             self.exit_code = 128 + told.signal if told.signal is not None else told.code or 0
+            if self._alarm is not None:
+                self._alarm.cancel()
         elif frame.kind == _frames.ERROR:
             message = str(frame.document().get("message", ""))
             raise InternalError(f"nobody knows what became of the program: {message}")
@@ -232,6 +265,19 @@ class _Kept:
 
     def content(self) -> bytes:
         return bytes(self._content)
+
+
+def _late(timeout: Optional[float]) -> TimedOutError:
+    return TimedOutError(
+        f"the program has not ended within {timeout} seconds, and was ended",
+        code="timeout",
+        may_have_happened=True,
+    )
+
+
+def _deadline(timeout: Optional[float]) -> Optional[float]:
+    wait = _checks.wait(timeout)
+    return None if wait is None else time.monotonic() + wait
 
 
 def _left(deadline: Optional[float]) -> Optional[float]:

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import List, Optional, Type, Union
 
-from .. import _calls, _http, _websocket, models
+from .. import _calls, _checks, _http, _websocket, models
 from .._tries import StreamTries
 from .._wait import Lock, pause
 from ..errors import DisconnectedError, InvalidError, NotFoundError, TimedOutError, ZarebaError
@@ -77,7 +77,7 @@ class Terminal:
 
     def read(self, timeout: Optional[float] = None) -> bytes:
         """What it shows next, as it comes; no bytes at all once its program has ended."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         while not self._held and self.exit is None:
             self._receive(deadline)
         piece = bytes(self._held)
@@ -86,8 +86,8 @@ class Terminal:
 
     def read_until(self, text: Union[bytes, str], timeout: Optional[float] = None) -> bytes:
         """What it shows up to and with a text. When its program ends before, all that there was."""
-        wanted = text.encode() if isinstance(text, str) else text
-        deadline = None if timeout is None else time.monotonic() + timeout
+        wanted = _checks.content(text, "text")
+        deadline = _deadline(timeout)
         searched = 0
         while True:
             found = self._held.find(wanted, searched)
@@ -101,20 +101,20 @@ class Terminal:
 
     def write(self, content: Union[bytes, str]) -> None:
         """Types at it. Enter is `\\r`, Ctrl-C is `\\x03`."""
-        data = content.encode() if isinstance(content, str) else content
+        data = _checks.content(content)
         for begin in range(0, len(data), _http.PIECE_BYTES):
             piece = data[begin : begin + _http.PIECE_BYTES]
             self._say(_websocket.frame(_websocket.BYTES, piece))
 
     def resize(self, columns: int, rows: int) -> None:
         """Gives it another size."""
-        size = models.WindowSize(columns=columns, rows=rows)
+        size = _checks.made(models.WindowSize, columns=columns, rows=rows)
         text = json.dumps({"resize": size.model_dump()}).encode()
         self._say(_websocket.frame(_websocket.TEXT, text))
 
     def wait(self, timeout: Optional[float] = None) -> models.TerminalExit:
         """Waits for the end of its program; what it shows meanwhile can be read afterwards."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         while self.exit is None:
             self._receive(deadline)
         return self.exit
@@ -236,7 +236,7 @@ def open_terminal(
 
 def attach_terminal(client: Client, session: str, name: str) -> Terminal:
     """Finds a terminal that is there already."""
-    call = _calls.call("get_terminal", session=session, terminal=name)
+    call = _calls.call("get_terminal", session=session, terminal=_checks.text(name, "name"))
     return Terminal(client, session, client.ask(call, models.Terminal), owned=False)
 
 
@@ -244,3 +244,8 @@ def list_terminals(client: Client, session: str) -> List[models.Terminal]:
     """All terminals of a sandbox."""
     page = client.ask(_calls.call("list_terminals", session=session), models.TerminalPage)
     return page.terminals
+
+
+def _deadline(timeout: Optional[float]) -> Optional[float]:
+    wait = _checks.wait(timeout)
+    return None if wait is None else time.monotonic() + wait

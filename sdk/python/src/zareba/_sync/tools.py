@@ -35,6 +35,7 @@ class Tools:
         starts (the workspace when left out), `threads` how many calls it runs at once.
         """
         _checks.entrypoints(entrypoints)
+        made = _checks.items(commands, "commands")
         wanted = _checks.made(
             models.AddTools,
             entrypoints=list(entrypoints),
@@ -42,7 +43,7 @@ class Tools:
             environment=_checks.texts(env),
             directory=directory,
             threads=threads,
-            commands=list(commands),
+            commands=made,
         )
         call = _calls.call("add_tools", session=self._session).carrying(wanted)
         return self._client.ask(call.within(_calls.LONG), models.ToolsAdded)
@@ -54,7 +55,7 @@ class Tools:
 
     def schemas(self, format: str = "openai") -> List[Dict[str, Any]]:
         """The tools as a model is told of them: in the form of "openai" or of "mcp"."""
-        return (self._page(format)).tools
+        return (self._page(_checks.text(format, "format"))).tools
 
     def call(
         self,
@@ -71,12 +72,14 @@ class Tools:
         tool's schema first, unless `checked` is false. After `timeout` seconds it is ended.
         """
         timeout = _checks.timeout(timeout)
-        action = _calls.call_tool(name, dict(arguments or {}), list(positional), timeout, checked)
+        named = {} if arguments is None else _checks.document(arguments, "arguments")
+        values = _checks.items(positional, "positional")
+        action = _calls.call_tool(name, named, values, timeout, bool(checked))
         return tool_result_of(self._client.perform(self._session, action))
 
     def remove(self, name: str) -> None:
         """Removes a tool."""
-        call = _calls.call("remove_tool", session=self._session, tool=name)
+        call = _calls.call("remove_tool", session=self._session, tool=_checks.text(name, "name"))
         try:
             self._client.send(call.repeated())
         except NotFoundError as error:
