@@ -8,7 +8,7 @@ import itertools
 import types
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
@@ -111,6 +111,16 @@ def makers() -> Dict[str, Callable[[Sandbox], Any]]:
     }
 
 
+@pytest.fixture
+def none_left(client: Client) -> Iterator[None]:
+    """Sandboxes that a test makes by the way end with it; those that have failed, too."""
+    before = {each.id for each in Sandbox.list(client=client)}
+    yield
+    for each in Sandbox.list(client=client):
+        if each.id not in before:
+            each.close()
+
+
 def methods() -> List[Tuple[str, str]]:
     """Every public method with parameters, of every public class."""
     found = []
@@ -134,6 +144,7 @@ def test_every_class_that_does_something_is_walked() -> None:
     assert set(RIGHT) <= set(methods())
 
 
+@pytest.mark.usefixtures("none_left")
 @pytest.mark.parametrize(("name", "method"), methods(), ids=[".".join(m) for m in methods()])
 def test_what_a_parameter_cannot_be_is_an_error_of_ours(
     name: str, method: str, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

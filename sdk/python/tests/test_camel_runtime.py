@@ -63,6 +63,20 @@ def test_tools_run_in_the_sandbox_and_keep_their_names(
     assert "double" in httpx.get(runtime.docs, headers=key, trust_env=False).text
 
 
+def test_the_page_of_a_private_server_can_be_opened(program: str) -> None:
+    with Client() as private, ZarebaRuntime(client=private) as runtime:
+        runtime.copy(str(MODULE), ".").add(somewhere.double)
+        address = runtime.docs
+        assert address.startswith("http://127.0.0.1:") and runtime.docs == address
+        page = httpx.get(address, trust_env=False)
+        assert page.status_code == 200 and "double" in page.text
+        assert httpx.post(address, trust_env=False).status_code == 404
+        other = address.replace("/page", "/sessions")
+        assert "double" not in httpx.get(other, trust_env=False).text
+        guessed = address.split("/p/")[0] + "/p/0123456789abcdef0123/page"
+        assert httpx.get(guessed, trust_env=False).status_code == 404
+
+
 def test_several_entrypoints_of_one_toolkit_name_and_later_ones_are_kept(
     runtime: ZarebaRuntime,
 ) -> None:

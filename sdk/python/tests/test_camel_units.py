@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import enum
 import json
+import warnings
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Callable, Dict, List
@@ -14,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 import somewhere
-from zareba import InvalidError, UnsupportedError
+from zareba import Client, InvalidError, Sandbox, UnsupportedError
 from zareba.camel import (
     BaseRuntime,
     DockerRuntime,
@@ -25,13 +26,14 @@ from zareba.camel import (
     NotBuiltError,
     RemoteHttpRuntime,
     TaskConfig,
+    TaskFailedError,
     UbuntuDockerRuntime,
     Verdict,
     ZarebaRuntime,
     _docker_settings,
 )
 from zareba.camel._arguments import as_json
-from zareba.camel._tasks import checked, variables
+from zareba.camel._tasks import TaskResult, checked, variables
 
 
 class Point(BaseModel):
@@ -109,6 +111,35 @@ def test_a_dictionary_in_third_place_is_what_the_toolkit_is_made_with() -> None:
     assert runtime.entrypoint == {"double": 'somewhere.X{"verbose": true}'}
 
 
+def test_an_option_without_effect_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"`port=8765` has no effect"):
+        assert DockerRuntime("image", 8765).port == 8765
+    with pytest.warns(UserWarning, match=r"`ports=8000` has no effect"):
+        UbuntuDockerRuntime("image", ports=8000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DockerRuntime("image").port == 8000
+        assert UbuntuDockerRuntime("image", port=0, ports={"80/tcp": 8080}).port == 0
+
+
+def test_a_task_that_met_a_read_only_file_system_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    said = b"touch: cannot touch '/etc/x': Read-only file system\n"
+    failed = TaskResult(["touch", "/etc/x"], 1, b"", said)
+    monkeypatch.setattr("zareba.camel.runtime.Runner.finish", lambda self, task: failed)
+    task = TaskConfig(cmd="touch /etc/x")
+    with Sandbox.create(client=client) as sandbox:
+        with pytest.raises(TaskFailedError) as caught:
+            DockerRuntime("image")._run_task(sandbox, task, None)
+        assert caught.value.hint == 'pass `read_only=False`, and `user="root"` for files of root'
+        for runtime in (DockerRuntime("image", read_only=False), ZarebaRuntime()):
+            with pytest.raises(TaskFailedError) as caught:
+                runtime._run_task(sandbox, task, None)
+            assert caught.value.hint is None
+
+
+@pytest.mark.filterwarnings("ignore:.ports=")
 @pytest.mark.parametrize("ports", [0, 8000, None])
 def test_a_number_for_ports_means_none_as_in_camel(ports: Any) -> None:
     runtime = UbuntuDockerRuntime("image", port=0, ports=ports)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
@@ -307,6 +309,16 @@ def test_a_sandbox_whose_log_is_removed_inside_its_context_ends_once(client: Cli
         sandbox.close()
 
 
+def test_a_sandbox_that_is_forgotten_is_paused_after_an_hour_and_stays(sandbox: Sandbox) -> None:
+    limits = sandbox.info().limits
+    # That is: as the server's settings say, whose defaults this page is made from.
+    assert (limits.idle_timeout, limits.when_idle, limits.life_max) == (None, None, None)
+    page = (Path(__file__).resolve().parents[3] / "docs" / "configuration.md").read_text()
+    defaults = dict(re.findall(r"^\| `sessions\.(\w+)` \| [^|]+ \| ([^|]+) \|", page, re.MULTILINE))
+    told = [defaults[each] for each in ("idle_timeout", "when_idle", "life_max")]
+    assert told == ["`3600`", '`"pause"`', "unset"]
+
+
 def test_limits_are_passed_on(client: Client) -> None:
     with Sandbox.create(
         idle_timeout=100, when_idle="close", life_max=1000.5, timeout=0.5, client=client
@@ -337,6 +349,7 @@ def test_errors_have_their_classes(client: Client, server: Server) -> None:
     with pytest.raises(PermissionDeniedError) as denied, Client(server.url, "wrong") as stranger:
         stranger.status()
     assert denied.value.code == "unauthorized" and server.key not in repr(client)
+    assert "Client(url=…, key=…)" in str(denied.value) and "Bearer" not in str(denied.value)
     with pytest.raises(NotFoundError):
         Sandbox.create(image="no-such-image", client=client)
     with pytest.raises(InvalidError):
@@ -491,8 +504,19 @@ def test_a_server_of_this_user_that_is_named_needs_no_key(
     monkeypatch.setenv("ZAREBA_STATE_DIRECTORY", str(server.state))
     with Client() as owner:
         assert owner.status().version
+    monkeypatch.setenv("ZAREBA_STATE_DIRECTORY", "/nonexistent")
+    with Client(key=server.key) as named:
+        assert named.status().version
+    with pytest.raises(PermissionDeniedError), Client(key="wrong") as stranger:
+        stranger.status()
+    monkeypatch.setenv("ZAREBA_STATE_DIRECTORY", str(server.state))
     # Another address is another server, which gets no key of ours.
     port = int(server.url.rsplit(":", 1)[1])
     monkeypatch.setenv("ZAREBA_URL", f"http://localhost:{port}")
     with pytest.raises(PermissionDeniedError), Client() as stranger:
         stranger.status()
+
+
+def test_a_key_without_a_server_is_an_error() -> None:
+    with pytest.raises(InvalidError, match="no server that it is for"), Client(key="k") as client:
+        client.status()

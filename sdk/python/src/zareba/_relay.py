@@ -1,7 +1,7 @@
 """A port of this machine for a server that has a socket: programs that know of ports alone use it.
 
-Only shared ports of sandboxes can be reached through it, by an address that nobody can guess. It
-ends with this process.
+Only shared ports of sandboxes, and pages that this process has named, can be reached through it, by
+addresses that nobody can guess. It ends with this process.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import socket
 import threading
-from typing import Dict
+from typing import Dict, Optional
+
+from ._place import Place
 
 _SHARED = re.compile(rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) /p/[0-9A-Za-z_-]{16,}/")
+_PAGE = re.compile(rb"GET /p/([0-9A-Za-z_-]{16,})/page HTTP/")
 _HEAD_BYTES = 8192
 """What is read of a connection to know what it wants."""
 _PIECE_BYTES = 64 * 1024
@@ -23,6 +27,8 @@ _ASK_TIMEOUT = 30.0
 
 _lock = threading.Lock()
 _addresses: Dict[str, str] = {}
+_pages: Dict[bytes, bytes] = {}
+"""What is asked for in place of a page, by the part of its address that nobody can guess."""
 
 
 def to(path: str) -> str:
@@ -33,6 +39,21 @@ def to(path: str) -> str:
             threading.Thread(target=_serve, args=(listener, path), daemon=True).start()
             _addresses[path] = f"http://127.0.0.1:{listener.getsockname()[1]}"
         return _addresses[path]
+
+
+def page(place: Place, target: str) -> str:
+    """The address of one page of a server with a socket, which needs no key."""
+    # The target is one of ours, and the key was sent by then: neither ends the line early.
+    asked = f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+    asked += f"authorization: Bearer {place.key}\r\n\r\n" if place.key else "\r\n"
+    content = asked.encode("ascii")
+    address = to(place.socket or "")
+    with _lock:
+        token = next((each for each, known in _pages.items() if known == content), None)
+        if token is None:
+            token = secrets.token_urlsafe(24).encode()
+            _pages[token] = content
+    return f"{address}/p/{token.decode()}/page"
 
 
 def _serve(listener: socket.socket, path: str) -> None:
@@ -51,18 +72,25 @@ def _relay(client: socket.socket, path: str, places: threading.BoundedSemaphore)
         try:
             client.settimeout(_ASK_TIMEOUT)
             asked = _first(client)
-            if not _SHARED.match(asked):
+            page = _page(asked)
+            if page is None and not _SHARED.match(asked):
                 client.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
                 return
             client.settimeout(None)
             server.connect(path)
-            server.sendall(_alone(asked))
+            server.sendall(page or _alone(asked))
             back = threading.Thread(target=_pump, args=(server, client), daemon=True)
             back.start()
             _pump(client, server)
             back.join()
         finally:
             places.release()
+
+
+def _page(asked: bytes) -> Optional[bytes]:
+    """What to ask the server for, if a page was asked for: nothing of the caller's own request."""
+    match = _PAGE.match(asked)
+    return None if match is None else _pages.get(match.group(1))
 
 
 def _first(client: socket.socket) -> bytes:
@@ -100,6 +128,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     _addresses.clear()
+    _pages.clear()
 
 
 os.register_at_fork(after_in_child=_forget)

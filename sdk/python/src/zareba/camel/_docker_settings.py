@@ -72,7 +72,8 @@ def _network(value: Any) -> Settings:
 def _ports(value: Any) -> Settings:
     """A dictionary from the port inside to the one outside.
 
-    CAMEL puts one of its own in the place of whatever is given; its examples give a number.
+    CAMEL puts one of its own in the place of whatever is given; its examples give a number, which
+    has no effect here: the runtime has warned of it.
     """
     if value is None or isinstance(value, int):
         return {}

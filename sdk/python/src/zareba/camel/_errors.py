@@ -37,8 +37,8 @@ class LoadError(InvalidError, RuntimeError):
 class TaskFailedError(ZarebaError, RuntimeError):
     """A task that was to run before the tools did not exit with 0."""
 
-    def __init__(self, message: str, result: TaskResult) -> None:
-        super().__init__(message, code="command_failed")
+    def __init__(self, message: str, result: TaskResult, hint: Optional[str] = None) -> None:
+        super().__init__(message, code="command_failed", hint=hint)
         self.result = result
         """What came of it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import warnings
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
@@ -20,6 +21,9 @@ from .runtime import ZarebaRuntime
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_PORT = 8000
+_READ_ONLY = "Read-only file system"
+"""What programs say that want to change a file of an image."""
 _TIME_OUT = 15.0
 _PYTHON = "/usr/bin/python3"
 _ABOUT = "import site, sys; print(sys.executable); print(*site.getsitepackages(), sep=':')"
@@ -41,7 +45,7 @@ class DockerRuntime(ZarebaRuntime):
     def __init__(
         self,
         image: str,
-        port: int = 8000,
+        port: Optional[int] = None,
         remove: bool = True,
         *,
         python: str = "python3",
@@ -52,7 +56,8 @@ class DockerRuntime(ZarebaRuntime):
         client: Optional[Client] = None,
         **options: Any,
     ) -> None:
-        """`port` is not needed and kept for those who ask for it. `remove` is always so.
+        """`port` has no effect, and neither has a number for `ports`: no port is open, and a value
+        is answered by a warning. `remove` is always so.
 
         With a `client` the container is one of that server, whose operator decides on all options.
         """
@@ -73,7 +78,11 @@ class DockerRuntime(ZarebaRuntime):
                 code="unsupported",
                 hint="download what you need with `sandbox.files`, or use a server's sandbox",
             )
-        self.port = port
+        self.port = _PORT if port is None else port
+        if port:
+            _warn("port", port)
+        if isinstance(options.get("ports"), int):
+            _warn("ports", options["ports"])
         self._options = dict(options)
         self._mounts: List[str] = []
 
@@ -109,6 +118,11 @@ class DockerRuntime(ZarebaRuntime):
         super().stop()
         return self
 
+    def _task_hint(self, said: str) -> Optional[str]:
+        if _READ_ONLY not in said or self._options.get("read_only") is False:
+            return None
+        return 'pass `read_only=False`, and `user="root"` for files of root'
+
     def _connect(self) -> Tuple[Client, List[Callable[[], None]]]:
         if self._given is not None:
             refused = sorted({*self._options, *(["mount()"] if self._mounts else [])})
@@ -133,7 +147,7 @@ class UbuntuDockerRuntime(DockerRuntime):
     def __init__(
         self,
         image: str,
-        port: int = 0,
+        port: Optional[int] = 0,
         remove: bool = True,
         python_path: str = _PYTHON,
         **options: Any,
@@ -212,6 +226,15 @@ class UbuntuDockerRuntime(DockerRuntime):
 
     def _try(self, sandbox: Sandbox, python: str) -> TaskResult:
         return Runner(sandbox).finish(TaskConfig(cmd=[python, "-c", _ABOUT], timeout=_TIME_OUT))
+
+
+def _warn(name: str, value: object) -> None:
+    """Tells of an option that CAMEL's own class needs."""
+    warnings.warn(
+        f"`{name}={value!r}` has no effect: tools are called without an open port",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 class _Text:

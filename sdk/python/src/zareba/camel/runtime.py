@@ -9,7 +9,9 @@ import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from urllib.parse import quote
 
+from .. import _relay
 from .._defaults import default_client
 from .._sync.client import Client
 from .._sync.sandbox import Sandbox
@@ -214,9 +216,14 @@ class ZarebaRuntime(BaseRuntime):
 
     @property
     def docs(self) -> str:
-        """Where the tools are described, on the server that the sandbox is on."""
+        """Where the tools are described, on the server that the sandbox is on.
+
+        The page of a server on a socket has a port of this machine, as long as this process lives.
+        """
         sandbox = self._built("say where the tools are described")
-        return f"{sandbox.client.address}/sessions/{sandbox.id}/camel/docs"
+        place = sandbox.client.place()
+        target = f"/sessions/{quote(sandbox.id)}/camel/docs"
+        return place.base_url + target if place.socket is None else _relay.page(place, target)
 
     def _connect(self) -> Tuple[Client, List[Callable[[], None]]]:
         """The server that the sandbox is to be on, and what is to be done when it has ended."""
@@ -262,8 +269,12 @@ class ZarebaRuntime(BaseRuntime):
         said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
         message = f"the task `{task.cmd}` exited with {result.exit_code}: {said}"
         if self._errors == _RAISE:
-            raise TaskFailedError(message, result)
+            raise TaskFailedError(message, result, self._task_hint(said))
         _log.warning("%s", message)
+        return None
+
+    def _task_hint(self, said: str) -> Optional[str]:
+        """What to do about a task that failed, when that is known by what it said."""
         return None
 
     def _upload(self, sandbox: Sandbox, local: Path, dest: str) -> None:
