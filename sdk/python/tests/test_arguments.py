@@ -25,6 +25,7 @@ from zareba import (
     Sandbox,
     ZarebaError,
 )
+from zareba._sync import sandbox as sandboxes
 
 WRONG: List[Any] = [
     5, -1, 1.5, True, None, "x", "", "\ud800", "a\0b", b"x", [], [1], ["x"], {}, {1: 2}, {"a": 1},
@@ -230,3 +231,9 @@ def test_paths_inside_may_be_paths(sandbox: Sandbox) -> None:
     assert sandbox.program("pwd", cwd=Path("/tmp")).communicate().stdout == b"/tmp\n"
     with pytest.raises(BusyError):
         sandbox.files.write(Path("b"), "x", exclusive=True)
+
+
+def test_an_empty_list_of_hosts_asks_for_no_network_of_its_own() -> None:
+    assert sandboxes._network(None, None, []) is None
+    asked = sandboxes._network(None, iter(["pypi.org"]), ())  # type: ignore[arg-type]
+    assert asked is not None and (asked.allow, asked.deny) == (["pypi.org"], [])

@@ -14,7 +14,6 @@ from typing import (
     List,
     Mapping,
     Optional,
-    Sequence,
     Type,
     TypeVar,
     Union,
@@ -106,7 +105,7 @@ def words(values: object, name: str) -> List[str]:
 
 def items(values: object, name: str) -> List[Any]:
     """A list of anything."""
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise invalid(f"`{name}` is a list, and not {kind(values)}")
     return list(values)
 

@@ -43,10 +43,10 @@ _READY = "STATUS$READY"
 def _network(
     mode: Optional[str], allow: Optional[Sequence[str]], deny: Sequence[str]
 ) -> Optional[models.Network]:
-    if mode is None and allow is None and deny == ():
-        return None
     allowed = None if allow is None else _checks.words(allow, "allow")
     refused = _checks.words(deny, "deny")
+    if mode is None and allowed is None and not refused:
+        return None
     return _checks.made(models.Network, mode=mode, allow=allowed, deny=refused)
 
 
