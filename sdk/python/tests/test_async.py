@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import Awaitable, Callable, List, Tuple
+from typing import Awaitable, Callable, List, Tuple, Type
 
 import pytest
 
@@ -17,7 +17,10 @@ from zareba import (
     AsyncTerminal,
     DisconnectedError,
     NotFoundError,
+    models,
 )
+from zareba._calls import Call
+from zareba._http import Document
 
 
 def within(server: Server, test: Callable[[AsyncSandbox], Awaitable[None]]) -> None:
@@ -84,6 +87,40 @@ def test_a_cancelled_run_leaves_no_command_behind(server: Server) -> None:
         assert (await sandbox.run("echo free", shell="stubborn")).output == "free"
 
     within(server, test)
+
+
+class SlowClient(AsyncClient):
+    """Gets the first answer that an action was accepted long after the action has begun."""
+
+    is_slow = True
+
+    async def ask(self, call: Call, kind: Type[Document]) -> Document:
+        answer = await super().ask(call, kind)
+        if self.is_slow and isinstance(answer, models.ActionAccepted):
+            self.is_slow = False
+            await asyncio.sleep(600)
+        return answer
+
+
+def test_whoever_is_cancelled_before_a_command_is_known_leaves_none_behind(server: Server) -> None:
+    async def test() -> None:
+        starts: List[Callable[[AsyncSandbox], Awaitable[object]]] = [
+            lambda sandbox: sandbox.run("echo > begun; sleep 600", on_output=lambda _: None),
+            lambda sandbox: sandbox.start("echo > begun; sleep 600"),
+        ]
+        for start in starts:
+            async with SlowClient(server.url, server.key) as client:
+                async with await AsyncSandbox.create(client=client) as sandbox:
+                    await sandbox.run("mkfifo begun")
+                    starting = asyncio.ensure_future(start(sandbox))
+                    await sandbox.run("read < begun", shell="watcher")
+                    starting.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await starting
+                    gone = "while pgrep -f 'sleep 60[0]'; do sleep 0.1; done"
+                    assert (await sandbox.run(gone, shell="watcher", timeout=60)).ok
+
+    asyncio.run(test())
 
 
 def test_files_go_both_ways(server: Server, tmp_path: Path) -> None:

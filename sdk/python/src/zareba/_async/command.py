@@ -8,7 +8,7 @@ from typing import Any, AsyncIterator, Callable, Dict, Optional
 import httpx
 
 from .. import _calls, _checks, models
-from .._wait import async_tell
+from .._wait import async_cancelled, async_in_the_end, async_tell
 from ..errors import BusyError
 from ..result import Result, result_of
 from .client import AsyncClient
@@ -114,9 +114,16 @@ class AsyncCommand:
             await self._client.send(_calls.stop(self._session, self._action, "kill"))
 
     async def _begin(self, action: Dict[str, Any]) -> None:
-        """Hands the command over, and returns before it has ended."""
+        """Hands the command over, and returns before it has ended.
+
+        Whoever is cancelled meanwhile has no handle; the command, which may run, is stopped.
+        """
         call = _calls.run_action(self._session, action, wait=False)
-        accepted = await self._client.ask(call, models.ActionAccepted)
+        try:
+            accepted = await self._client.ask(call, models.ActionAccepted)
+        except async_cancelled:
+            await async_in_the_end(lambda: self._client._abandon(self._session, call))
+            raise
         self._action = accepted.action
 
     async def _ended(self, deadline: Optional[float]) -> Optional[Result]:

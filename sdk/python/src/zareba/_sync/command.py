@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, Optional
 import httpx
 
 from .. import _calls, _checks, models
-from .._wait import tell
+from .._wait import cancelled, in_the_end, tell
 from ..errors import BusyError
 from ..result import Result, result_of
 from .client import Client
@@ -115,9 +115,16 @@ class Command:
             self._client.send(_calls.stop(self._session, self._action, "kill"))
 
     def _begin(self, action: Dict[str, Any]) -> None:
-        """Hands the command over, and returns before it has ended."""
+        """Hands the command over, and returns before it has ended.
+
+        Whoever is cancelled meanwhile has no handle; the command, which may run, is stopped.
+        """
         call = _calls.run_action(self._session, action, wait=False)
-        accepted = self._client.ask(call, models.ActionAccepted)
+        try:
+            accepted = self._client.ask(call, models.ActionAccepted)
+        except cancelled:
+            in_the_end(lambda: self._client._abandon(self._session, call))
+            raise
         self._action = accepted.action
 
     def _ended(self, deadline: Optional[float]) -> Optional[Result]:
