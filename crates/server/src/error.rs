@@ -249,7 +249,7 @@ impl From<DecodeError> for ApiError {
             DecodeError::UnknownAction { .. } => ErrorCode::Unsupported,
             _ => ErrorCode::InvalidRequest,
         };
-        Self::new(code, error.to_string())
+        Self::new(code, error.in_words())
     }
 }
 

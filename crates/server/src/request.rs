@@ -94,7 +94,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
             let path = error.path().to_string();
             let problem = error.into_inner();
             ApiError::invalid(match path.as_str() {
-                "." => format!("the body: {problem}"),
+                _ if problem.is_syntax() || problem.is_eof() => {
+                    format!("the body is not JSON: {problem}")
+                }
+                // The path ends before a key that is none.
+                "." | "?" => format!("the body: {problem}"),
                 field => format!("the field `{field}`: {problem}"),
             })
         })?;

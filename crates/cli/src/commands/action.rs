@@ -95,7 +95,7 @@ impl Stage {
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let workspace = self.sandbox.workspace().to_string_lossy();
         fill_in(&mut value, &workspace);
-        ActionEvent::from_value(value).map_err(|error| error.to_string())
+        ActionEvent::from_value(value).map_err(|error| error.in_words())
     }
 }
 

@@ -91,7 +91,7 @@ fn a_line_that_is_no_action_is_named_and_ends_the_play() {
     let file = file.to_str().unwrap();
     let told = place.output(&["action", "-o", "json", file]);
     assert_eq!((told.code, told.stdout.lines().count()), (Some(1), 1));
-    let line = format!("error: {file}:3: 'action['action']='dance'' is not defined.");
+    let line = format!("error: {file}:3: there is no action `dance`; there are `run`, ");
     assert!(told.stderr.contains(&line), "{}", told.stderr);
     assert!(
         told.stderr

@@ -8,7 +8,8 @@ use crate::{ErrorClass, action::contract, python_repr};
 /// Why a JSON document is no action or no observation.
 ///
 /// Where the original has a text for the mistake, `Display` gives it to the letter: the HTTP API
-/// answers with it behind `Internal server error: `.
+/// answers with it behind `Internal server error: `. Other surfaces use
+/// [`in_words`](Self::in_words).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -109,6 +110,46 @@ impl DecodeError {
         }
     }
 
+    /// The same for those who do not speak Python: what is wrong, and what would be right.
+    pub fn in_words(&self) -> String {
+        let name = |class: &str| {
+            let contract = contract::ALL.iter().find(|known| known.class == class);
+            contract.map_or("the action", |contract| contract.kind)
+        };
+        match self {
+            Self::NoType { .. } => "the field `action` is missing".to_owned(),
+            Self::NotAnAction => "it is an observation, and an action is wanted".to_owned(),
+            Self::UnknownAction { kind } => {
+                let kinds = contract::ALL.iter().map(|contract| contract.kind);
+                let kinds: Vec<&str> = kinds.filter(|kind| *kind != "null").collect();
+                let kind = unquoted(kind);
+                format!(
+                    "there is no action `{kind}`; there are `{}`",
+                    kinds.join("`, `")
+                )
+            }
+            Self::UnexpectedArgument {
+                class, argument, ..
+            } => {
+                format!("the action `{}` has no argument `{argument}`", name(class))
+            }
+            Self::MissingArguments {
+                class, arguments, ..
+            } => {
+                let arguments = arguments.join("` and `");
+                format!("the action `{}` needs `{arguments}` in `args`", name(class))
+            }
+            Self::UnknownSource { value } => format!(
+                "`source` is `agent`, `user` or `environment`, not `{}`",
+                unquoted(value)
+            ),
+            Self::Syntax { .. }
+            | Self::NotAnObject { .. }
+            | Self::UnknownObservation { .. }
+            | Self::InvalidField { .. } => self.to_string(),
+        }
+    }
+
     pub(super) fn syntax(error: &serde_json::Error) -> Self {
         Self::Syntax {
             message: error.to_string(),
@@ -134,6 +175,11 @@ impl DecodeError {
             problem: error.problem,
         }
     }
+}
+
+/// A text without the quotes that Python puts around it.
+fn unquoted(shown: &str) -> &str {
+    shown.trim_matches(['\'', '"'])
 }
 
 /// What JSON calls the type of the value.

@@ -67,6 +67,32 @@ fn an_unknown_argument_is_named_before_a_missing_one() {
 }
 
 #[test]
+fn mistakes_have_plain_words_as_well() {
+    let words = |document: Value| ActionEvent::from_value(document).unwrap_err().in_words();
+    assert!(
+        words(json!({"action": "dance"}))
+            .starts_with("there is no action `dance`; there are `run`, ")
+    );
+    assert_eq!(
+        words(json!({"action": "run", "args": {"zzz": 1, "command": "a"}})),
+        "the action `run` has no argument `zzz`"
+    );
+    assert_eq!(
+        words(json!({"action": "write"})),
+        "the action `write` needs `path` and `content` in `args`"
+    );
+    assert_eq!(words(json!({"args": {}})), "the field `action` is missing");
+    assert_eq!(
+        words(json!({"observation": "run", "content": ""})),
+        "it is an observation, and an action is wanted"
+    );
+    assert_eq!(
+        words(json!({"action": "run", "args": {"command": "a"}, "source": "moon"})),
+        "`source` is `agent`, `user` or `environment`, not `moon`"
+    );
+}
+
+#[test]
 fn missing_arguments_are_counted_and_named() {
     check(
         json!({"action": "run", "args": {}}),

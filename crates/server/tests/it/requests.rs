@@ -11,6 +11,28 @@ async fn asked(site: &Site, body: Value) -> Response {
     site.post("/v1/sessions", body).await
 }
 
+#[tokio::test]
+async fn a_body_that_is_no_json_is_not_blamed_on_a_field() {
+    let site = Site::start().await;
+    for (body, problem) in [
+        (
+            "{x: 1}",
+            "the body is not JSON: key must be a string at line 1 column 2",
+        ),
+        (
+            "{\"id\": ",
+            "the body is not JSON: EOF while parsing a value at line 1 column 7",
+        ),
+    ] {
+        let request = Request::new("POST", "/v1/sessions")
+            .key(&site.admin)
+            .header("Content-Type", "application/json")
+            .body(body.as_bytes().to_vec());
+        let answer = site.send(request).await.expect(400);
+        assert_eq!(answer["error"]["message"], problem, "{answer}");
+    }
+}
+
 /// The runtime of these tests has no walls, and so holds nothing.
 #[tokio::test]
 async fn what_a_runtime_cannot_hold_is_refused_with_its_field_and_a_hint() {

@@ -70,7 +70,7 @@ impl Recording {
         let mut steps = Vec::new();
         for (number, event) in actions {
             let action = ActionEvent::from_value(event)
-                .map_err(|error| format!("event {number} is no action: {error}"))?;
+                .map_err(|error| format!("event {number} is no action: {}", error.in_words()))?;
             if action.action.is_executable() {
                 let observation = answers.remove(&number);
                 steps.push(Step {
