@@ -1,6 +1,6 @@
 //! Why a request failed, in the classes that every surface tells apart.
 
-use std::time::Duration;
+use std::{error::Error as StdError, io, time::Duration};
 
 use serde_json::Value;
 use zareba_api::{ErrorBody, ErrorCode};
@@ -136,7 +136,7 @@ impl ClientError {
         Self::Unreachable {
             place: place.to_owned(),
             sent,
-            source: Box::new(error.without_url()),
+            source: cause_of(&error),
         }
     }
 
@@ -148,6 +148,34 @@ impl ClientError {
             },
         }
     }
+}
+
+/// What the system or the other side said. What the HTTP client and its connector say above it
+/// names only themselves.
+fn cause_of(error: &reqwest::Error) -> Box<dyn StdError + Send + Sync> {
+    let error: &(dyn StdError + 'static) = error;
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let Some(deepest) = causes.last() else {
+        return "the connection broke".into();
+    };
+    if is_plain_http(deepest) {
+        return "it answers without TLS; use its address with `http://`".into();
+    }
+    deepest.to_string().into()
+}
+
+/// Whether a server was asked in TLS and answered with something else.
+fn is_plain_http(error: &(dyn StdError + 'static)) -> bool {
+    // The system's error may hold another one, which may hold that of TLS.
+    if let Some(inner) = error.downcast_ref().and_then(io::Error::get_ref) {
+        return is_plain_http(inner);
+    }
+    matches!(
+        error.downcast_ref(),
+        Some(rustls::Error::InvalidMessage(
+            rustls::InvalidMessage::InvalidContentType
+        ))
+    )
 }
 
 fn class_of(status: u16) -> ErrorClass {

@@ -266,7 +266,8 @@ fn make_usable(
         }
         WorkspaceOwnership::Kept => Err(invalid(format!(
             "user {}, as whom programs inside run, cannot write to the workspace `{}`, which \
-             belongs to user {}; give it to them, or let the runtime do so",
+             belongs to user {}; `docker.give_workspace=true` gives it to them, and `docker.user_id` \
+             chooses another user",
             user.uid,
             workspace.display(),
             found.uid()

@@ -14,6 +14,8 @@ from typing import Callable, Iterator, List
 
 import pytest
 
+from zareba import UnsupportedError, _private
+
 SECONDS = 60
 
 SCRIPT = """
@@ -178,6 +180,12 @@ def test_a_long_name_for_temporary_files_is_no_obstacle(program: str, tmp_path: 
     ended = Run(program, tmp_path, "")
     assert ended.end() == 0 and not ended.directory.startswith(str(tmp_path))
     assert ended.left() == []
+
+
+def test_a_program_that_is_nowhere_is_an_error_that_says_where_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        _private.program({"ZAREBA_BIN": str(tmp_path / "none")})
+    assert "make build" in (raised.value.hint or "")
 
 
 def test_a_server_that_cannot_start_is_an_error_with_its_words(

@@ -8,7 +8,8 @@ use std::{
 };
 
 use serde_json::json;
-use zareba_runtime::{Sandbox, SandboxId};
+use zareba_protocol::ErrorClass;
+use zareba_runtime::{RuntimeError, Sandbox, SandboxId};
 
 use crate::{
     arguments::{CpArguments, OutputFormat},
@@ -44,9 +45,13 @@ pub(crate) fn perform(context: &Context, arguments: &CpArguments) -> Result<Exit
     };
     Fleet::visit(context, async |fleet| {
         let sandbox = fleet.find(id).await?.attach().await?;
+        let id = sandbox.id().as_str();
         match way {
             Way::In(from, to) => copy_in(&*sandbox, Path::new(from), to).await?,
-            Way::Out(from, to) => copy_out(&*sandbox, from, to).await?,
+            Way::Out(from, to) => {
+                let copied = copy_out(&*sandbox, from, to).await;
+                copied.map_err(|refused| refused.explain(id, from))?;
+            }
         }
         if context.globals.output == OutputFormat::Json {
             let (source, destination) = (&arguments.source, &arguments.destination);
@@ -88,7 +93,42 @@ async fn copy_in(sandbox: &dyn Sandbox, from: &Path, to: &str) -> Result<(), Fai
     copied.map_err(|error| sandbox::failure(&error))
 }
 
-async fn copy_out(sandbox: &dyn Sandbox, from: &str, to: &str) -> Result<(), Failure> {
+/// Why nothing came out.
+enum NotCopied {
+    Sandbox(RuntimeError),
+    Here(Failure),
+}
+
+impl NotCopied {
+    /// The failure for people, who have typed the path.
+    fn explain(self, id: &str, path: &str) -> Failure {
+        match self {
+            Self::Here(failure) => failure,
+            Self::Sandbox(RuntimeError::NotFound { .. } | RuntimeError::Closed { .. }) => {
+                Failure::new(Exit::Lost, format!("the sandbox `{id}` has ended"))
+            }
+            Self::Sandbox(error) if error.class() == ErrorClass::NotFound => {
+                let message = format!("there is no `{path}` in the sandbox `{id}`");
+                Failure::new(Exit::Usage, message)
+            }
+            Self::Sandbox(error) => sandbox::failure(&error),
+        }
+    }
+}
+
+impl From<RuntimeError> for NotCopied {
+    fn from(error: RuntimeError) -> Self {
+        Self::Sandbox(error)
+    }
+}
+
+impl From<Failure> for NotCopied {
+    fn from(failure: Failure) -> Self {
+        Self::Here(failure)
+    }
+}
+
+async fn copy_out(sandbox: &dyn Sandbox, from: &str, to: &str) -> Result<(), NotCopied> {
     let inside = inside(sandbox, from);
     let here = Path::new(to);
     let into = here.is_dir() || to.ends_with('/');
@@ -99,11 +139,11 @@ async fn copy_out(sandbox: &dyn Sandbox, from: &str, to: &str) -> Result<(), Fai
         Some(_) if !into => return copy_file_out(sandbox, &inside, here).await,
         _ => sandbox.copy_from(&inside, here).await,
     };
-    copied.map_err(|error| sandbox::failure(&error))
+    Ok(copied?)
 }
 
 /// Copies one file to a new name, which it gets when it is complete.
-async fn copy_file_out(sandbox: &dyn Sandbox, from: &Path, to: &Path) -> Result<(), Failure> {
+async fn copy_file_out(sandbox: &dyn Sandbox, from: &Path, to: &Path) -> Result<(), NotCopied> {
     let deed = format!("cannot write `{}`", to.display());
     let parent = match to.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -113,17 +153,16 @@ async fn copy_file_out(sandbox: &dyn Sandbox, from: &Path, to: &Path) -> Result<
         .prefix(".zareba-")
         .tempdir_in(parent)
         .or_fail(Exit::Usage, &deed)?;
-    let copied = sandbox.copy_from(from, staging.path()).await;
-    copied.map_err(|error| sandbox::failure(&error))?;
+    sandbox.copy_from(from, staging.path()).await?;
     let mut entries = fs::read_dir(staging.path()).or_fail(Exit::Failure, &deed)?;
     match entries.next() {
         Some(entry) => {
             let copy = entry.or_fail(Exit::Failure, &deed)?.path();
-            fs::rename(copy, to).or_fail(Exit::Failure, &deed)
+            Ok(fs::rename(copy, to).or_fail(Exit::Failure, &deed)?)
         }
         None => {
             let cause = format!("`{}` was not sent", from.display());
-            Err(Failure::new(Exit::Failure, cause).while_doing(deed))
+            Err(Failure::new(Exit::Failure, cause).while_doing(deed).into())
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `zareba port`: a port inside a sandbox, reached from here.
 
 use std::{
+    io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
 };
@@ -60,9 +61,14 @@ async fn forward(
     let mut signals = Signals::watch()?;
     let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, on.unwrap_or(0)));
     let deed = format!("cannot listen on {wanted}");
-    let listener = TcpListener::bind(wanted)
-        .await
-        .or_fail(Exit::Start, &deed)?;
+    let bound = TcpListener::bind(wanted).await;
+    let is_taken = matches!(&bound, Err(error) if error.kind() == ErrorKind::AddrInUse);
+    let listener = bound
+        .or_fail(Exit::Start, &deed)
+        .map_err(|failure| match is_taken {
+            true => failure.hint("leave out `--on` for a free port, or name another"),
+            false => failure,
+        })?;
     let address = listener.local_addr().or_fail(Exit::Start, &deed)?;
     match context.globals.output {
         OutputFormat::Text => say::line(format_args!("http://{address}"))?,

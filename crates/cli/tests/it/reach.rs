@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, Stdio},
 };
 
@@ -108,10 +108,26 @@ fn a_copy_that_makes_no_sense_is_refused() {
         told.stderr
     );
     let told = place.output(&["cp", "box:none", "here"]);
-    assert_eq!(told.code, Some(125), "{}", told.stderr);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    assert_eq!(
+        told.stderr,
+        "error: there is no `none` in the sandbox `box`\n"
+    );
     assert!(!place.path("workspace/here").exists());
     let left: Vec<_> = fs::read_dir(place.path("workspace")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_with_a_way_on() {
+    let place = Place::new();
+    let sandbox = Lasting::create(&place, &[]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let told = place.output(&["port", sandbox.id(), "8000", "--on", &port.to_string()]);
+    assert_eq!(told.code, Some(122), "{}", told.stderr);
+    let hint = "  hint: leave out `--on` for a free port, or name another\n";
+    assert!(told.stderr.ends_with(hint), "{}", told.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{
     address::{Address, host_of},
     challenge::Challenge,
     credentials::Credentials,
-    error::shown,
+    error::{cause_of, shown},
 };
 use crate::ImageName;
 
@@ -154,7 +154,7 @@ impl Connection {
         let request = self.client.request(Method::GET, url).headers(headers);
         let response = request.send().await.map_err(|error| {
             let is_absent = error.is_connect() || error.is_timeout();
-            let (part, source) = (part.clone(), Box::new(error.without_url()));
+            let (part, source) = (part.clone(), cause_of(&error));
             if is_absent {
                 PullError::Unreachable { part, host, source }
             } else {

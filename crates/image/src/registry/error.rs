@@ -7,6 +7,17 @@ use crate::{Digest, ParseDigestError};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// What the system or the other side said. What the HTTP client and its connector say above it
+/// names only themselves, or the address.
+pub(super) fn cause_of(error: &reqwest::Error) -> Cause {
+    let error: &(dyn std::error::Error + 'static) = error;
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let deepest = causes.last().map(ToString::to_string);
+    deepest
+        .unwrap_or_else(|| "the connection broke".to_owned())
+        .into()
+}
+
 /// What a request was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {

@@ -36,16 +36,21 @@ pub struct EngineError {
     pub deed: String,
     /// What was in the way.
     pub fault: EngineFault,
-    /// What the Engine or the system said.
-    pub source: Reply,
+    /// What the Engine or the system said. Where no answer came, what the HTTP client says above the
+    /// system's word is left out: it names only itself.
+    pub source: Box<dyn StdError + Send + Sync>,
 }
 
 impl EngineError {
-    pub(crate) fn new(deed: impl Into<String>, source: Reply) -> Self {
+    pub(crate) fn new(deed: impl Into<String>, reply: Reply) -> Self {
+        let fault = fault_of(&reply);
         Self {
             deed: deed.into(),
-            fault: fault_of(&source),
-            source,
+            fault,
+            source: match fault {
+                EngineFault::Unreachable | EngineFault::Denied => deepest(&reply).into(),
+                _ => Box::new(reply),
+            },
         }
     }
 }
@@ -108,6 +113,12 @@ fn fault_of_answer(status: u16, message: &str) -> EngineFault {
     }
 }
 
+/// The last of an error's causes, in words.
+fn deepest(error: &(dyn StdError + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
 fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
     let mut current = Some(error);
     while let Some(error) = current {
@@ -148,6 +159,7 @@ mod tests {
         let reply = |kind: io::ErrorKind| Reply::from(io::Error::from(kind));
         let missing = EngineError::new("list containers", reply(io::ErrorKind::NotFound));
         assert_eq!(missing.fault, EngineFault::Unreachable);
+        assert!(missing.source.source().is_none(), "{}", missing.source);
         assert_eq!(
             missing.to_string(),
             "the Docker Engine cannot list containers, because it cannot be reached; is it running?"

@@ -31,7 +31,7 @@ pub enum ClientError {
         waited: Duration,
     },
     /// The executor answered with an error.
-    #[error("the executor refused with status {status}: {detail}")]
+    #[error("the executor refused with status {}", refusal(*status, detail))]
     Refused {
         /// The HTTP status.
         status: u16,
@@ -106,6 +106,14 @@ fn status_behind(status: u16, detail: &str) -> u16 {
     }
 }
 
+/// The status that is meant, and the text to it.
+fn refusal(status: u16, detail: &str) -> String {
+    match status_behind(status, detail) {
+        meant if meant != status => detail.to_owned(),
+        _ => format!("{status}: {detail}"),
+    }
+}
+
 fn class_of(status: u16) -> ErrorClass {
     match status {
         401 | 403 | 421 => ErrorClass::Permission,
@@ -146,5 +154,12 @@ mod tests {
             };
             assert_eq!(error.class(), class, "{status} {detail}");
         }
+        let told = |status, detail: &str| {
+            let detail = detail.to_owned();
+            ClientError::Refused { status, detail }.to_string()
+        };
+        let meant = "the executor refused with status 404: File not found";
+        assert_eq!(told(500, "404: File not found"), meant);
+        assert_eq!(told(500, "x"), "the executor refused with status 500: x");
     }
 }

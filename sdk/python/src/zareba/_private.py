@@ -131,7 +131,8 @@ def program(environment: Mapping[str, str]) -> str:
     raise UnsupportedError(
         f"there is no server, and no program to start one: looked at {', '.join(candidates)}",
         code="unsupported",
-        hint="name a server in ZAREBA_URL or the program in ZAREBA_BIN",
+        hint="build the program as the README says (`make build`) and put it on PATH or name it in "
+        "ZAREBA_BIN; or name a server in ZAREBA_URL",
     )
 
 
