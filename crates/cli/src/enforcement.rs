@@ -126,6 +126,10 @@ fn control_groups(report: &Value) -> Option<Layer> {
     let held: Vec<String> = list("enforced")
         .filter_map(|row| {
             let (limit, value) = (text(row, "limit")?, text(row, "value")?);
+            let value = match limit.as_str() {
+                "swap" => without_memory(value, list("enforced")),
+                _ => value,
+            };
             Some(format!("{limit} {}", with_unit(&limit, value)))
         })
         .collect();
@@ -153,6 +157,14 @@ fn control_groups(report: &Value) -> Option<Layer> {
         },
         missing: missing.collect(),
     })
+}
+
+/// What may go to swap. The first generation of control groups limits it together with memory.
+fn without_memory<'a>(swap: String, mut enforced: impl Iterator<Item = &'a Value>) -> String {
+    let memory = enforced.find(|row| row.get("limit").is_some_and(|limit| limit == "memory"));
+    let memory = memory.and_then(|row| row.get("value")?.as_str()?.parse::<u64>().ok());
+    let beside = memory.and_then(|memory| swap.parse::<u64>().ok()?.checked_sub(memory));
+    beside.map_or(swap, |beside| beside.to_string())
 }
 
 /// The kernel's numbers, which have units only for people who know them.
@@ -260,6 +272,27 @@ mod tests {
                 "network: a loopback of its own, and nothing else []",
             ]
         );
+    }
+
+    #[test]
+    fn swap_is_told_without_the_memory_that_it_is_counted_with() {
+        for (swap, told) in [
+            ("2147483648", "0 B"),
+            ("0", "0 B"),
+            ("3221225472", "1.0 GiB"),
+        ] {
+            let report = json!({ "control_groups": { "enforced": [
+                { "limit": "memory", "value": "2147483648" },
+                { "limit": "swap", "value": swap },
+            ] } });
+            let layers = layers(&report);
+            let groups = layers.iter().find(|layer| layer.name == "control groups");
+            let expected = format!("memory 2.0 GiB, swap {told}");
+            assert_eq!(
+                groups.map(|layer| layer.what.as_str()),
+                Some(expected.as_str())
+            );
+        }
     }
 
     #[test]

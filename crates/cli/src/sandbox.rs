@@ -16,7 +16,7 @@ mod walls;
 use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::{runtime, time::timeout};
-use zareba_client::ClientError;
+use zareba_client::{ClientError, Sent};
 use zareba_config::{Configuration, RuntimeKind, Settings};
 use zareba_confine::{Restriction, Step};
 use zareba_protocol::ErrorClass;
@@ -32,6 +32,7 @@ use crate::{
     signals::Signals,
 };
 
+pub(crate) use about::of_settings as about;
 pub(crate) use asked::{asked_spec, tell_not_held};
 pub(crate) use backend::{Backend, Place};
 pub(crate) use fleet::{Fleet, Member};
@@ -146,6 +147,9 @@ pub(crate) fn failure(error: &RuntimeError) -> Failure {
         };
         return hint.into_iter().fold(failure, Failure::hint);
     }
+    if is_server_away(error) {
+        return failure.hint("is `zareba serve` running there, and is this its address?");
+    }
     if let RuntimeError::Unhonoured { remedy, .. } = error {
         return failure.hint(remedy.as_str());
     }
@@ -169,7 +173,7 @@ pub(crate) fn not_started(kind: RuntimeKind, error: &RuntimeError) -> Failure {
             failure.hint("`docker pull` fetches it, and so does `--set docker.pull=missing`")
         }
         (RuntimeKind::Docker, RuntimeError::Invalid { .. }) => {
-            failure.hint("the settings in `[docker]` say otherwise, if you like: docs/docker.md")
+            failure.hint("docs/docker.md explains the settings of `[docker]`")
         }
         _ => failure,
     }
@@ -186,6 +190,14 @@ fn refused_by_server(error: &RuntimeError) -> Option<(u16, Option<&String>)> {
         ClientError::Refused { status, hint, .. } => Some((*status, hint.as_ref())),
         _ => None,
     }
+}
+
+/// Whether nothing could be sent to a server.
+fn is_server_away(error: &RuntimeError) -> bool {
+    causes(error).any(|cause| {
+        let cause = cause.downcast_ref::<ClientError>();
+        matches!(cause, Some(ClientError::Unreachable { sent: Sent::No, .. }))
+    })
 }
 
 /// Whether this machine has refused a step of the isolation, and nothing else was wrong. The

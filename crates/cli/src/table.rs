@@ -7,6 +7,16 @@ use crate::say::printable_line;
 /// Puts rows below their headings. The last column is as wide as it likes. Cells may hold what
 /// others wrote: each stays one cell of one line.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
+    painted_table(headings, rows, |_, cell| cell)
+}
+
+/// The same with cells set off by `paint`, which gets the number of the column and the cell with
+/// its padding, and adds nothing that takes room.
+pub(crate) fn painted_table<const N: usize>(
+    headings: [&str; N],
+    rows: &[[String; N]],
+    paint: impl Fn(usize, String) -> String,
+) -> String {
     let rows: Vec<[Cow<'_, str>; N]> = rows
         .iter()
         .map(|row| row.each_ref().map(|cell| printable_line(cell)))
@@ -17,15 +27,17 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -
             *width = (*width).max(cell.chars().count());
         }
     }
-    let line = |cells: [&str; N]| {
-        let cells = cells.iter().zip(widths);
+    let line = |cells: [&str; N], paint: &dyn Fn(usize, String) -> String| {
+        let cells = cells.iter().zip(widths).enumerate();
         let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
+            .map(|(column, (cell, width))| paint(column, format!("{cell:width$}")))
             .collect();
         format!("{}\n", padded.join("  ").trim_end())
     };
     let rows = rows.iter().map(|row| row.each_ref().map(AsRef::as_ref));
-    std::iter::once(headings).chain(rows).map(line).collect()
+    let rows = rows.map(|row| line(row, &paint));
+    let first = line(headings, &|_, heading| heading);
+    std::iter::once(first).chain(rows).collect()
 }
 
 /// How long ago, in the largest unit of which there are at least two.

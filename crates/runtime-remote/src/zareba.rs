@@ -71,6 +71,14 @@ impl ZarebaRuntime {
             shared: Arc::new(Shared { client, options }),
         }
     }
+
+    /// Its sandboxes, each with the session that it is.
+    ///
+    /// # Errors
+    /// Whatever kept the answer from coming.
+    pub async fn sessions(&self) -> Result<Vec<(SandboxSummary, Session)>, RuntimeError> {
+        self.shared.sessions().await
+    }
 }
 
 impl Shared {
@@ -208,11 +216,17 @@ impl Shared {
     }
 
     async fn list(&self) -> Result<Vec<SandboxSummary>, RuntimeError> {
+        let sessions = self.sessions().await?.into_iter();
+        Ok(sessions.map(|(summary, _)| summary).collect())
+    }
+
+    async fn sessions(&self) -> Result<Vec<(SandboxSummary, Session)>, RuntimeError> {
         let mut found = Vec::new();
         let mut page = PageQuery::default();
         while found.len() < LISTED_MAX {
             let sessions = self.client.sessions(&page).await.map_err(asked_not)?;
-            found.extend(sessions.sessions.into_iter().filter_map(summary));
+            let living = sessions.sessions.into_iter();
+            found.extend(living.filter_map(|session| Some((summary(&session)?, session))));
             match sessions.next {
                 Some(next) => page.after = Some(next),
                 None => break,
@@ -222,7 +236,7 @@ impl Shared {
     }
 }
 
-fn summary(session: Session) -> Option<SandboxSummary> {
+fn summary(session: &Session) -> Option<SandboxSummary> {
     let state = match session.state {
         SessionState::Starting | SessionState::Ready => SandboxState::Running,
         SessionState::Paused => SandboxState::Paused,
@@ -233,7 +247,7 @@ fn summary(session: Session) -> Option<SandboxSummary> {
         id: SandboxId::new(session.id.as_str())?,
         runtime: NAME,
         state,
-        image: session.image,
+        image: session.image.clone(),
         created: session.created.into(),
     })
 }

@@ -11,12 +11,13 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tokio::runtime;
 
-use self::check::{Check, Need};
+use self::check::{Check, Finding, Need};
 use crate::{
     arguments::OutputFormat,
     commands::{Context, VERSION},
     exit::Exit,
     failure::{Failure, OrFail as _},
+    play::Style,
     say,
 };
 
@@ -33,7 +34,10 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
     let obstacles: Vec<&Check> = checks.iter().filter(|it| it.hinders(kind)).collect();
     match context.globals.output {
         OutputFormat::Json => say::line(format_args!("{:#}", as_json(&checks)))?,
-        OutputFormat::Text => say::data(as_text(&checks).as_bytes())?,
+        OutputFormat::Text => {
+            let style = Style::for_stdout(&context.environment);
+            say::data(as_text(&checks, style).as_bytes())?;
+        }
     }
     if lacks_something {
         say::note("something is missing that is needed now");
@@ -54,7 +58,7 @@ pub(crate) fn perform(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn as_text(checks: &[Check]) -> String {
+fn as_text(checks: &[Check], style: Style) -> String {
     let mut text = String::new();
     for need in [
         Need::Now,
@@ -64,10 +68,16 @@ fn as_text(checks: &[Check]) -> String {
         Need::Later,
     ] {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", need.title());
+        let _ = writeln!(text, "{}", style.strong(need.title()));
         for check in checks.iter().filter(|check| check.need == need) {
             let (word, what) = check.finding.in_words();
-            let _ = writeln!(text, "  {word:<8} {:<16} {what}", check.name);
+            let padded = format!("{word:<8}");
+            let word = match check.finding {
+                Finding::Present(_) => style.good(&padded),
+                Finding::Partly(_) | Finding::Unknown(_) => style.warn(&padded),
+                Finding::Missing(_) => style.bad(&padded),
+            };
+            let _ = writeln!(text, "  {word} {:<16} {what}", check.name);
         }
         text.push('\n');
     }

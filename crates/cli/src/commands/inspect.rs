@@ -145,10 +145,20 @@ fn made_with(about: &Value) -> Vec<(&'static str, String)> {
             .collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     };
-    let workspace = text("/workspace/directory").zip(text("/workspace/mode"));
-    let workspace = workspace.map(|(directory, mode)| format!("{directory} ({mode})"));
+    let labels = about.get("labels").and_then(Value::as_object);
+    let labels = labels.filter(|labels| !labels.is_empty()).map(|labels| {
+        let labels = labels
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_str()?)));
+        let labels: Vec<String> = labels
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        labels.join(", ")
+    });
     let rows = [
-        ("workspace", workspace),
+        ("its runtime", text("/runtime").map(str::to_owned)),
+        ("labels", labels),
+        ("workspace", ps::workspace(about)),
         ("command", ps::command(about)),
         ("variables", list("/environment")),
         ("network", text("/network/reach").map(str::to_owned)),

@@ -1,6 +1,8 @@
-//! `zareba logs`: what detached programs of a sandbox have written, or its executor.
+//! `zareba logs`: what detached programs of a sandbox have written, or its executor; of a server's
+//! session what its actions have.
 
 mod container;
+mod session;
 
 use std::{
     ffi::OsString,
@@ -43,7 +45,9 @@ const DEED: &str = "cannot read the log";
 
 /// Prints what is recorded, and goes on if that is wanted.
 pub(crate) fn perform(context: &Context, arguments: &LogsArguments) -> Result<Exit, Failure> {
-    context.require_local("logs")?;
+    if let Some(url) = context.server() {
+        return session::perform(context, url, arguments);
+    }
     Fleet::visit(context, async |fleet| {
         let member = fleet.find(&arguments.id).await?;
         if let (Some(docker), true) = (member.engine(), arguments.executor) {
@@ -88,7 +92,10 @@ fn open(path: &Path, member: &Member<'_>, of_executor: bool) -> Result<File, Fai
                 .hint("it belongs to a command, which prints what the executor says itself"))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let message = format!("nothing was started in the background in the sandbox `{id}`");
+            let message = format!(
+                "the sandbox `{id}` has no log: nothing was started there in the background, and \
+                 what other commands write is not kept"
+            );
             Err(Failure::new(Exit::Failure, message)
                 .hint(format!(
                     "`zareba exec -d {id} CMD` starts a program whose output is kept"

@@ -1,13 +1,14 @@
 //! `zareba mcp`: a sandbox for a client of the Model Context Protocol.
 
 mod place;
+mod remarks;
 mod servers;
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
-use zareba_config::{Configuration, NetworkReach, RuntimeKind, Settings, WorkspaceMode};
+use zareba_config::Configuration;
 use zareba_mcp::{
     client::{McpServers, Naming},
     server::{HttpOptions, HttpServer, ServerOptions, Token, ToolServer, serve_stdio},
@@ -24,7 +25,7 @@ use crate::{
     },
     exit::Exit,
     failure::{Failure, OrFail as _},
-    sandbox::{self, Fleet, Place},
+    sandbox::{self, Fleet, Member, Place},
     say,
     signals::Signals,
 };
@@ -32,6 +33,7 @@ use crate::{
 pub(crate) use servers::{pins, secrets, specs};
 
 use place::SandboxWorkplace;
+use remarks::{Kept, Known};
 
 /// The variable with the token for `--http`.
 const TOKEN_VARIABLE: &str = "ZAREBA_MCP_TOKEN";
@@ -55,13 +57,15 @@ pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exi
     }
     match &arguments.session {
         None => sandbox::within(context, &configuration, async |sandbox| {
-            job.serve(sandbox).await
+            let remarks = of_fresh(&job, &*sandbox).await;
+            job.serve(sandbox, remarks).await
         }),
         Some(id) => Fleet::visit(context, async |fleet| {
             let mut signals = Signals::watch()?;
             let serve = async {
-                let sandbox = fleet.find(id).await?.attach().await?;
-                job.serve(sandbox).await
+                let member = fleet.find(id).await?;
+                let sandbox = member.attach().await?;
+                job.serve(sandbox, of_member(&member)).await
             };
             tokio::select! {
                 outcome = serve => outcome,
@@ -71,33 +75,37 @@ pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exi
     }
 }
 
-fn remarks(settings: &Settings) -> String {
-    let work = match (&settings.runtime.workspace, settings.native.workspace_mode) {
-        (Some(_), WorkspaceMode::ReadWrite) => "Changes in the workspace reach the user's files.",
-        (Some(_), WorkspaceMode::ReadOnly) => "The workspace cannot be changed.",
-        (Some(_), WorkspaceMode::CopyOnWrite) => {
-            "The workspace is copied on write: the user's files stay as they are, and all changes \
-             are gone when this client ends. When the work is done, show the user the patch of \
-             `workspace_diff`, which `git apply` takes."
-        }
-        (None, _) => "The workspace is empty, and everything in it is gone when this client ends.",
+/// What a model has to know of a fresh sandbox.
+async fn of_fresh(job: &Job<'_>, sandbox: &dyn Sandbox) -> String {
+    let settings = &job.configuration.settings;
+    let is_remote = job.context.server().is_some();
+    let about = match is_remote {
+        true => Fleet::about(job.context, settings, sandbox.id()).await,
+        false => Some(sandbox::about(settings)),
     };
-    let network = match settings.native.network {
-        NetworkReach::None => "There is no network.".to_owned(),
-        NetworkReach::Host => "The network is that of the user's machine.".to_owned(),
-        NetworkReach::Filtered => {
-            let hosts = settings.native.allow.join(", ");
-            format!("Only these hosts can be reached: {hosts}.")
-        }
-    };
-    let programs = match &settings.runtime.image {
-        Some(_) => "Programs are those of an image. There is no root and no sudo.",
-        None => {
-            "Programs are those of the user's system, without the tools in the user's home. There is \
-             no root and no sudo."
-        }
-    };
-    format!("{work} {network} {programs}")
+    Known {
+        runtime: sandbox.runtime(),
+        about: &about.unwrap_or_default(),
+        has_image: settings.runtime.image.is_some(),
+        names_workspace: settings.runtime.workspace.is_some(),
+        kept: Kept::UntilTheClientEnds,
+        may_be_root: is_remote || settings.docker.user_id == Some(0),
+    }
+    .remarks()
+}
+
+/// What a model has to know of a sandbox that was there before.
+fn of_member(member: &Member<'_>) -> String {
+    let runtime = member.summary.runtime;
+    Known {
+        runtime,
+        about: &member.about().unwrap_or_default(),
+        has_image: member.summary.image.is_some(),
+        names_workspace: false,
+        kept: Kept::InTheSandbox,
+        may_be_root: runtime != "native",
+    }
+    .remarks()
 }
 
 struct Job<'a> {
@@ -108,23 +116,14 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// What a model has to know of a fresh native sandbox before it plans its work in it. Of a
-    /// sandbox that others have made, nothing is known here.
-    fn remarks(&self) -> Option<String> {
-        let is_fresh = self.arguments.session.is_none() && self.context.server().is_none();
-        let settings = &self.configuration.settings;
-        let is_native = settings.runtime.kind == RuntimeKind::Native;
-        (is_fresh && is_native).then(|| remarks(settings))
-    }
-
-    async fn serve(&self, sandbox: Arc<dyn Sandbox>) -> Result<Exit, Failure> {
+    async fn serve(&self, sandbox: Arc<dyn Sandbox>, remarks: String) -> Result<Exit, Failure> {
         let workplace = Arc::new(SandboxWorkplace(Arc::clone(&sandbox)));
         let servers = Arc::new(Mutex::new(self.servers(sandbox)?));
         let registry = Registry::new();
         let (are_there, ready) = watch::channel(false);
         let options = ServerOptions {
             version: VERSION.to_owned(),
-            remarks: self.remarks(),
+            remarks: Some(remarks).filter(|remarks| !remarks.is_empty()),
         };
         let server = ToolServer::new(workplace, options)
             .with_tools(registry.clone(), ready)
@@ -241,33 +240,4 @@ fn only_local(failure: Failure, address: SocketAddr) -> Failure {
         return failure;
     }
     failure.hint("listen on a loopback address, and put a proxy with TLS in front")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_model_learns_how_its_work_is_kept_and_what_it_can_reach() {
-        let mut settings = Settings::default();
-        let programs = "Programs are those of the user's system, without the tools in the user's \
-                        home. There is no root and no sudo.";
-        let empty = "The workspace is empty, and everything in it is gone when this client ends.";
-        assert_eq!(
-            remarks(&settings),
-            format!("{empty} There is no network. {programs}")
-        );
-        settings.runtime.workspace = Some(".".into());
-        assert!(remarks(&settings).starts_with("The workspace is copied on write: "));
-        settings.native.workspace_mode = WorkspaceMode::ReadWrite;
-        settings.native.network = NetworkReach::Filtered;
-        settings.native.allow = vec!["a.example".to_owned(), "b.example".to_owned()];
-        assert_eq!(
-            remarks(&settings),
-            format!(
-                "Changes in the workspace reach the user's files. Only these hosts can be reached: \
-                 a.example, b.example. {programs}"
-            )
-        );
-    }
 }

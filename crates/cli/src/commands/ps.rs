@@ -10,10 +10,11 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
+    play::Style,
     quote,
     sandbox::Fleet,
     say,
-    table::{age, table},
+    table::{age, painted_table},
 };
 
 const HEADINGS: [&str; 8] = [
@@ -26,6 +27,9 @@ const HEADINGS: [&str; 8] = [
     "CREATED",
     "COMMAND",
 ];
+
+/// The column with the state.
+const STATE: usize = 2;
 
 /// Characters of a command that are shown; `inspect` shows all of it.
 const COMMAND_CHARACTERS: usize = 40;
@@ -49,7 +53,8 @@ pub(crate) fn perform(context: &Context, arguments: &PsArguments) -> Result<Exit
                 let now = SystemTime::now();
                 let rows = listed.map(|(summary, about)| row(summary, about.as_ref(), now));
                 let rows: Vec<_> = rows.collect();
-                table(HEADINGS, &rows)
+                let style = Style::for_stdout(&context.environment);
+                painted_table(HEADINGS, &rows, |column, cell| set_off(style, column, cell))
             }
         };
         say::data(text.as_bytes())?;
@@ -90,9 +95,28 @@ pub(super) fn command(about: &Value) -> Option<String> {
     }
 }
 
+/// The workspace of a sandbox, with how it appears as far as that is known.
+pub(super) fn workspace(about: &Value) -> Option<String> {
+    let text = |path: &str| about.pointer(path).and_then(Value::as_str);
+    let directory = text("/workspace/directory")?;
+    Some(match text("/workspace/mode") {
+        Some(mode) => format!("{directory} ({mode})"),
+        None => directory.to_owned(),
+    })
+}
+
+/// States are what people look for.
+fn set_off(style: Style, column: usize, cell: String) -> String {
+    match cell.trim_end() {
+        _ if column != STATE => cell,
+        "running" => style.good(&cell),
+        "paused" => style.warn(&cell),
+        _ => style.bad(&cell),
+    }
+}
+
 fn row(summary: &SandboxSummary, about: Option<&Value>, now: SystemTime) -> [String; 8] {
     let text = |path: &str| about?.pointer(path)?.as_str();
-    let workspace = text("/workspace/directory").zip(text("/workspace/mode"));
     let unknown = || "-".to_owned();
     let command = about.and_then(command);
     let lived = now.duration_since(summary.created).unwrap_or_default();
@@ -102,7 +126,7 @@ fn row(summary: &SandboxSummary, about: Option<&Value>, now: SystemTime) -> [Str
         state(summary.state).to_owned(),
         summary.image.as_deref().unwrap_or("-").to_owned(),
         text("/network/reach").map_or_else(unknown, str::to_owned),
-        workspace.map_or_else(unknown, |(directory, mode)| format!("{directory} ({mode})")),
+        about.and_then(workspace).unwrap_or_else(unknown),
         format!("{} ago", age(lived)),
         command.map_or_else(unknown, |command| beginning(&command)),
     ]

@@ -72,8 +72,10 @@ impl Tally {
     fn tell(&self) {
         let performed = self.same + self.different + self.unanswered;
         let mut words = format!(
-            "{performed} actions performed: {} as recorded, {} different",
-            self.same, self.different
+            "{performed} {} performed: {} as recorded, {} different",
+            if performed == 1 { "action" } else { "actions" },
+            self.same,
+            self.different
         );
         if self.unanswered > 0 {
             words.push_str(&format!(", {} without a recorded answer", self.unanswered));

@@ -6,8 +6,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use zareba_client::Session;
 use zareba_config::{RuntimeKind, Settings};
 use zareba_runtime::notes::{self, Draft};
+
+use super::docker;
 
 const NAME: &str = "about.json";
 
@@ -24,6 +27,25 @@ pub(super) fn read(directory: &Path) -> Option<Value> {
     notes::read(directory, NAME)
 }
 
+/// What a server says of the sandbox of a session, in the same form.
+pub(super) fn of_session(session: &Session) -> Value {
+    let mode = session.workspace_mode.map(|mode| json!(mode));
+    let network = session.network.as_ref().map(
+        |network| json!({ "reach": network.mode, "allow": network.allow, "deny": network.deny }),
+    );
+    json!({
+        "runtime": session.runtime,
+        "workspace": { "directory": session.workspace, "mode": mode },
+        "network": network,
+        "labels": session.labels,
+    })
+}
+
+/// What a sandbox of this machine is made with, as far as it is in the settings.
+pub(crate) fn of_settings(settings: &Settings) -> Value {
+    document(settings, &[])
+}
+
 fn document(settings: &Settings, command: &[String]) -> Value {
     let native = &settings.native;
     let is_native = settings.runtime.kind == RuntimeKind::Native;
@@ -34,9 +56,16 @@ fn document(settings: &Settings, command: &[String]) -> Value {
             "mode": if is_native { native.workspace_mode.as_str() } else { "read-write" },
         })
     });
-    let network = is_native.then(
-        || json!({ "reach": native.network.as_str(), "allow": native.allow, "deny": native.deny }),
-    );
+    let network = match settings.runtime.kind {
+        RuntimeKind::Native => json!({
+            "reach": native.network.as_str(),
+            "allow": native.allow,
+            "deny": native.deny,
+        }),
+        RuntimeKind::Docker => json!({ "reach": docker::network_name(settings) }),
+        // Without walls, the network is that of the machine.
+        _ => json!({ "reach": "host" }),
+    };
     let variables = settings.env.iter();
     json!({
         "workspace": workspace,
@@ -44,4 +73,23 @@ fn document(settings: &Settings, command: &[String]) -> Value {
         "environment": variables.map(|(name, _)| name.to_owned()).collect::<Vec<_>>(),
         "command": command,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_is_told_for_every_runtime() {
+        let reach = |kind: RuntimeKind, word: &str| {
+            let mut settings = Settings::default();
+            settings.runtime.kind = kind;
+            settings.docker.network = word.to_owned();
+            document(&settings, &[])["network"]["reach"].clone()
+        };
+        assert_eq!(reach(RuntimeKind::Native, "internet"), "none");
+        assert_eq!(reach(RuntimeKind::Docker, "internet"), "internet");
+        assert_eq!(reach(RuntimeKind::Docker, "none"), "none");
+        assert_eq!(reach(RuntimeKind::Local, "none"), "host");
+    }
 }

@@ -238,6 +238,14 @@ fn gpu(docker: &DockerSettings, theirs: &openhands::Sandbox) -> GpuRequest {
     }
 }
 
+/// The word for the network of a sandbox.
+pub(super) fn network_name(settings: &Settings) -> &str {
+    match settings.docker.network.as_str() {
+        "none" if settings.openhands.sandbox.use_host_network => "host",
+        word => word,
+    }
+}
+
 fn network(docker: &DockerSettings, theirs: &openhands::Sandbox) -> Result<NetworkChoice, Failure> {
     match docker.network.as_str() {
         "none" if theirs.use_host_network => Ok(NetworkChoice::Host),

@@ -11,9 +11,10 @@ use std::{
 
 use serde_json::Value;
 use tokio::{runtime, time::timeout};
+use zareba_client::Session;
 use zareba_config::{RuntimeKind, Settings, nearest};
 use zareba_image::ImageStore;
-use zareba_runtime::{Sandbox, SandboxState, SandboxSummary};
+use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
 
@@ -49,6 +50,8 @@ pub(crate) struct Member<'a> {
     pub(crate) summary: SandboxSummary,
     backend: &'a Backend,
     directory: PathBuf,
+    /// What a server says of it.
+    session: Option<Session>,
 }
 
 impl Fleet {
@@ -92,6 +95,17 @@ impl Fleet {
         })
     }
 
+    /// What is known of a sandbox, where it can be found.
+    pub(crate) async fn about(
+        context: &Context,
+        settings: &Settings,
+        id: &SandboxId,
+    ) -> Option<Value> {
+        let fleet = Self::open(context, settings).ok()?;
+        let member = fleet.find(id.as_str()).await.ok()?;
+        member.about()
+    }
+
     /// The images, if there ever were any.
     pub(crate) fn image_store(&self) -> Option<Result<ImageStore, Failure>> {
         let is_there = place::images(&self.state).is_dir();
@@ -103,27 +117,30 @@ impl Fleet {
         let mut members = Vec::new();
         for backend in &self.backends {
             let found = self.list(backend).await?;
-            members.extend(found.into_iter().map(|summary| Member {
+            members.extend(found.into_iter().map(|(summary, session)| Member {
                 directory: self.state.join(summary.runtime).join(summary.id.as_str()),
                 summary,
                 backend,
+                session,
             }));
         }
         members.sort_by_key(|member| member.summary.created);
         Ok(members)
     }
 
-    async fn list(&self, backend: &Backend) -> Result<Vec<SandboxSummary>, Failure> {
-        match backend {
-            Backend::Docker(_) if !docker::has_sandboxes(&self.state) => Ok(Vec::new()),
-            Backend::Docker(runtime) => Ok(self.of_engine(runtime).await.unwrap_or_default()),
-            _ => {
-                let found = backend.runtime().list().await;
-                found.map_err(|error| {
-                    Failure::of(Exit::Failure, &error).while_doing("cannot list the sandboxes")
-                })
+    async fn list(&self, backend: &Backend) -> Result<Vec<Listed>, Failure> {
+        let ours = match backend {
+            Backend::Docker(_) if !docker::has_sandboxes(&self.state) => Vec::new(),
+            Backend::Docker(runtime) => self.of_engine(runtime).await.unwrap_or_default(),
+            Backend::Server(runtime) => {
+                let sessions = runtime.sessions().await.map_err(|error| failure(&error))?;
+                let listed = sessions.into_iter();
+                let listed = listed.map(|(summary, session)| (summary, Some(session)));
+                return Ok(listed.collect());
             }
-        }
+            _ => backend.runtime().list().await.map_err(not_listed)?,
+        };
+        Ok(ours.into_iter().map(|summary| (summary, None)).collect())
     }
 
     /// The sandboxes of the Docker Engine, if it answers in time. Otherwise that is said, where
@@ -195,6 +212,20 @@ impl Fleet {
     }
 }
 
+/// A sandbox, with what a server says of it.
+type Listed = (SandboxSummary, Option<Session>);
+
+fn not_listed(error: RuntimeError) -> Failure {
+    let deed = "cannot list the sandboxes";
+    match &error {
+        // No sandbox was to be started.
+        RuntimeError::Start { source, .. } => {
+            Failure::of(Exit::Start, source.as_ref()).while_doing(deed)
+        }
+        error => Failure::of(Exit::Failure, error).while_doing(deed),
+    }
+}
+
 fn ambiguous(name: &str, members: &[Member<'_>], positions: &[usize]) -> Failure {
     let named = positions
         .iter()
@@ -246,9 +277,12 @@ impl Member<'_> {
         &self.directory
     }
 
-    /// What it was made with, when a command of this machine has made it.
+    /// What it was made with, as far as the command that made it or its server says.
     pub(crate) fn about(&self) -> Option<Value> {
-        about::read(&self.directory)
+        match &self.session {
+            Some(session) => Some(about::of_session(session)),
+            None => about::read(&self.directory),
+        }
     }
 
     /// What it says of itself, when it outlives whoever made it.

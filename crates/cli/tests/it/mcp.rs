@@ -22,6 +22,8 @@ pub(crate) struct Client {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     asked: u64,
+    /// What the program tells a model before anything else.
+    instructions: String,
 }
 
 impl Client {
@@ -37,6 +39,7 @@ impl Client {
             output: BufReader::new(child.stdout.take().unwrap()),
             child,
             asked: 0,
+            instructions: String::new(),
         };
         let hello = json!({
             "protocolVersion": "2025-06-18",
@@ -46,6 +49,8 @@ impl Client {
         let answer = client.ask("initialize", &hello);
         assert!(answer["capabilities"]["tools"].is_object(), "{answer}");
         assert!(answer["serverInfo"]["name"].is_string(), "{answer}");
+        let instructions = answer["instructions"].as_str().unwrap();
+        client.instructions = instructions.to_owned();
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
@@ -128,6 +133,13 @@ fn a_client_works_in_a_fresh_sandbox_with_walls() {
     let workspace = place.path("workspace").display().to_string();
     let command = place.zareba(&["mcp", "--workspace", &workspace]);
     let mut client = Client::start(command);
+    let told = "The workspace is copied on write: the user's files stay as they are, and all changes \
+                are gone when this client ends.";
+    assert!(
+        client.instructions.contains(told),
+        "{}",
+        client.instructions
+    );
 
     let listed = client.ask("tools/list", &json!({}));
     let tools = listed["tools"].as_array().unwrap();
@@ -179,6 +191,16 @@ fn a_client_works_in_a_sandbox_that_is_there_and_stays() {
     let told = place.output(&["exec", sandbox.id(), "--", "echo from exec > file"]);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
     let mut client = Client::start(place.zareba(&["mcp", "--session", sandbox.id()]));
+    for told in [
+        "Files in the workspace stay in the sandbox when this client ends. There is no network.",
+        "There is no root and no sudo.",
+    ] {
+        assert!(
+            client.instructions.contains(told),
+            "{}",
+            client.instructions
+        );
+    }
     assert!(
         client
             .run("cat file; echo from mcp > file")
@@ -203,6 +225,13 @@ fn a_client_works_in_a_session_of_a_server() {
     line.ask("POST", "/v1/sessions", Some(&made)).unwrap();
     let url = format!("unix:{}", place.path("socket").display());
     let mut client = Client::start(place.zareba(&["--server", &url, "mcp", "--session", "shared"]));
+    let told = "The sandbox is a session of a server: everything in it stays there when this client \
+                ends. There is no network.";
+    assert!(
+        client.instructions.contains(told),
+        "{}",
+        client.instructions
+    );
     assert!(
         client
             .run("echo through the server")
@@ -217,6 +246,13 @@ fn a_client_works_in_a_session_of_a_server() {
     assert!(events.contains("echo through the server"), "{events}");
 
     let mut client = Client::start(place.zareba(&["--server", &url, "mcp"]));
+    let told = "The sandbox is a session of a server: everything in it is gone when this client \
+                ends. There is no network.";
+    assert!(
+        client.instructions.contains(told),
+        "{}",
+        client.instructions
+    );
     assert!(
         client
             .run("echo in a session of its own")

@@ -4,11 +4,19 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    os::unix::fs::PermissionsExt as _,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{
+        CWD, FileType,
+        inotify::{self, CreateFlags, WatchFlags},
+    },
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use serde_json::Value;
 
 use crate::support::{Lasting, PATIENCE, Place, ends_within};
@@ -134,21 +142,60 @@ fn a_detached_program_goes_on_and_its_output_is_kept() {
 #[test]
 fn a_detached_program_may_take_its_sandbox_with_it() {
     let place = Place::new();
+    let fifo = place.path("workspace/fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, 0o666.into(), 0).unwrap();
     let told = place.output(&[
         "run",
         "-d",
         "--rm",
         "--name",
         "short",
-        "read line < /workspace/fifo",
+        "--workspace",
+        ".",
+        "--workspace-mode",
+        "read-write",
+        "read line < fifo",
     ]);
-    // There is no such pipe, so it ends at once, or before its sandbox could be listed.
     assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert_eq!(place.output(&["ps", "-q"]).stdout, "short\n");
+    let removals = Removals::of(&place.path("state/native"));
+    // It opens when the program reads, which ends with the line.
+    fs::write(&fifo, "line\n").unwrap();
+    removals.wait_for("short");
+    assert_eq!(place.output(&["ps", "-q"]).stdout, "");
     let told = place.output(&["run", "-d", "--name", "none", "no-such-program", "x"]);
     assert_eq!((told.code, told.stdout.as_str()), (Some(127), ""));
     let names = place.output(&["ps", "-q"]).stdout;
     assert!(!names.contains("none"), "{names}");
-    place.output(&["rm", "--force", "short"]);
+}
+
+/// What goes from a directory, from now on.
+struct Removals {
+    directory: PathBuf,
+    notices: OwnedFd,
+}
+
+impl Removals {
+    fn of(directory: &Path) -> Self {
+        let notices = inotify::init(CreateFlags::CLOEXEC).unwrap();
+        let gone = WatchFlags::DELETE | WatchFlags::MOVED_FROM;
+        inotify::add_watch(&notices, directory, gone).unwrap();
+        Self {
+            directory: directory.to_owned(),
+            notices,
+        }
+    }
+
+    fn wait_for(&self, name: &str) {
+        let mut room = [0; 4096];
+        while self.directory.join(name).exists() {
+            let patience = Timespec::try_from(PATIENCE).unwrap();
+            let mut source = [PollFd::new(&self.notices, PollFlags::IN)];
+            let ready = poll(&mut source, Some(&patience)).unwrap();
+            assert_eq!(ready, 1, "`{name}` does not go");
+            rustix::io::read(&self.notices, &mut room).unwrap();
+        }
+    }
 }
 
 #[test]

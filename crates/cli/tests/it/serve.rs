@@ -5,7 +5,10 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::{serving::Serving, support::Place};
+use crate::{
+    serving::Serving,
+    support::{Place, Told},
+};
 
 fn run(command: &str) -> Value {
     json!({ "action": "run", "args": { "command": command } })
@@ -286,7 +289,22 @@ fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
         on_server(&["exec", "lasting", "--", "cat", "/workspace/note"]),
         "from here"
     );
-    assert!(on_server(&["inspect", "lasting"]).contains("lasting"));
+    let inspected = on_server(&["inspect", "lasting"]);
+    for row in [
+        "  its runtime       native\n",
+        "  labels            task=17\n",
+        "  workspace         /workspace",
+        "  network           none\n",
+    ] {
+        assert!(inspected.contains(row), "{row}: {inspected}");
+    }
+    let listed = on_server(&["ps"]);
+    let row = listed
+        .lines()
+        .find(|row| row.starts_with("lasting"))
+        .unwrap();
+    assert!(row.contains("  none  "), "{row}");
+    assert!(row.contains("  /workspace"), "{row}");
     on_server(&["stop", "lasting"]);
 
     let told = place.output(&["--server", &url, "gc"]);
@@ -300,6 +318,123 @@ fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
     assert_eq!(told.code, Some(120), "{}", told.stderr);
     assert!(told.stderr.contains("ZAREBA_API_KEY"), "{}", told.stderr);
     Ok(())
+}
+
+#[test]
+fn logs_of_a_session_are_the_outputs_of_its_actions() -> Result<()> {
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    line.ask("POST", "/v1/sessions", Some(&json!({ "id": "worked" })))?;
+    let url = format!("unix:{}", place.path("socket").display());
+    let logs = |more: &[&str]| {
+        let told = place.output(&[&["--server", &url, "logs", "worked"], more].concat());
+        assert_eq!(told.code, Some(0), "{more:?}: {}", told.stderr);
+        told
+    };
+    let told = logs(&[]);
+    assert_eq!(told.stdout, "");
+    assert!(
+        told.stderr.contains("no action has run in `worked`"),
+        "{}",
+        told.stderr
+    );
+    let target = "/v1/sessions/worked/actions";
+    for command in [
+        "echo one; echo two",
+        "seq 1 30000",
+        "exit_code() { return 3; }; exit_code",
+    ] {
+        let action = json!({ "action": "run", "args": { "command": command } });
+        line.ask("POST", target, Some(&action))?;
+    }
+    let missing = json!({ "action": "read", "args": { "path": "/none" } });
+    line.ask("POST", target, Some(&missing))?;
+    let all = logs(&[]).stdout;
+    assert!(
+        all.starts_with("$ echo one; echo two\none\ntwo\n$ seq 1 30000\n"),
+        "{all:.80}"
+    );
+    assert!(all.contains("\n$ exit_code() { return 3; }; exit_code\n[exit code 3]\n"));
+    assert!(all.contains("\n# read /none\nFile not found: /none"));
+    assert_eq!(logs(&["--tail", "2"]).stdout.lines().count(), 2);
+    let rows: Vec<Value> = logs(&["-o", "json"])
+        .stdout
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    assert_eq!(rows.len(), 4);
+    assert_eq!(
+        (&rows[0]["kind"], &rows[0]["output"], &rows[2]["exit_code"]),
+        (&json!("run"), &json!("one\ntwo"), &json!(3))
+    );
+    // One that is closed can still be read, and is followed to its end.
+    let told = place.output(&["--server", &url, "stop", "worked"]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert_eq!(logs(&["--follow"]).stdout, all);
+    let told = place.output(&["--server", &url, "logs", "--executor", "worked"]);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    Ok(())
+}
+
+#[test]
+fn an_action_that_is_none_and_a_body_that_is_none_are_told_in_plain_words() -> Result<()> {
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    line.ask("POST", "/v1/sessions", Some(&json!({ "id": "plain" })))?;
+    let message = |body: &Value| -> Result<String> {
+        let answer = line.send("POST", "/v1/sessions/plain/actions", "", Some(body))?;
+        let message = answer.json()?["error"]["message"]
+            .as_str()
+            .map(str::to_owned);
+        message.context("no message")
+    };
+    let unknown = message(&json!({ "action": "dance" }))?;
+    assert!(
+        unknown.starts_with("there is no action `dance`; there are `run`, "),
+        "{unknown}"
+    );
+    let lacking = message(&json!({ "action": "run" }))?;
+    assert_eq!(lacking, "the action `run` needs `command` in `args`");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_what_to_look_at() {
+    let place = Place::new();
+    let asked = |url: &str| {
+        let mut command = place.zareba(&["--server", url, "ps"]);
+        command.env("ZAREBA_API_KEY", "key");
+        Told::from(command.output().unwrap())
+    };
+    let told = asked("http://127.0.0.1:1");
+    insta::assert_snapshot!(told.stderr, @r"
+    error: cannot ask the server for its sandboxes
+      caused by: the server at `http://127.0.0.1:1/` cannot be reached
+      caused by: Connection refused (os error 111)
+      hint: is `zareba serve` running there, and is this its address?
+    ");
+    // One that speaks without TLS, to a client that wants it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        // The client asks more than once.
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut some = [0; 5];
+            std::io::Read::read_exact(&mut client, &mut some).unwrap();
+            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+            std::io::Write::write_all(&mut client, answer).unwrap();
+        }
+    });
+    let told = asked(&url);
+    assert!(
+        told.stderr
+            .contains("it answers without TLS; use its address with `http://`"),
+        "{}",
+        told.stderr
+    );
 }
 
 #[test]

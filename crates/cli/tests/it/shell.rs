@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use zareba_terminal::{Child, ExitReason, Pty, Size, Spawn};
 
-use crate::support::{PATIENCE, Place, ZAREBA};
+use crate::support::{Lasting, PATIENCE, Place, ZAREBA};
 
 #[test]
 fn a_pipe_is_run_line_by_line_in_one_shell() {
@@ -192,4 +192,46 @@ async fn a_signal_gives_the_terminal_back_from_a_sandbox_too() {
     person.begins_to_count().await;
     terminate(&person);
     ends_with(person, &place, 143).await;
+}
+
+#[tokio::test]
+async fn a_command_with_a_terminal_is_relayed_like_a_shell() {
+    let place = Place::new();
+    let arguments = ["run", "-it", "bash", "--norc"];
+    let mut person = Person::start_with(&place, size(91, 33), &arguments);
+    person.begins_to_count().await;
+    let asked = "id -un; stty size; echo $TERM $((40 + 2))\r";
+    is_relayed(person, &place, asked, "agent\r\n33 91\r\nvt100 42\r\n").await;
+}
+
+#[tokio::test]
+async fn a_program_with_a_terminal_in_an_existing_sandbox_is_relayed_too() {
+    let place = Place::new();
+    let sandbox = Lasting::create(&place, &["--name", "seen"]);
+    let arguments = ["exec", "-it", sandbox.id(), "bash", "--norc"];
+    let mut person = Person::start_with(&place, size(91, 33), &arguments);
+    person.begins_to_count().await;
+    let asked = "stty size; echo $TERM $((40 + 2))\r";
+    is_relayed(person, &place, asked, "33 91\r\nvt100 42\r\n").await;
+}
+
+#[tokio::test]
+async fn states_and_findings_have_colours_at_a_terminal_and_nowhere_else() {
+    let place = Place::new();
+    let sandbox = Lasting::create(&place, &["--name", "seen"]);
+    let mut person = Person::start_with(&place, size(160, 24), &["ps"]);
+    person.sees("\x1b[32mrunning\x1b[0m").await;
+    assert_eq!(person.leaves().await, ExitReason::Code(0));
+    let paused = place.output(&["pause", sandbox.id()]);
+    if paused.code == Some(0) {
+        let mut person = Person::start_with(&place, size(160, 24), &["ps"]);
+        person.sees("\x1b[33mpaused\x1b[0m").await;
+    }
+    let mut person = Person::start_with(&place, size(160, 24), &["doctor"]);
+    person.sees("\x1b[1mNeeded now\x1b[0m").await;
+    person.sees("  \x1b[32mok      \x1b[0m shell").await;
+    for arguments in [["ps"], ["doctor"]] {
+        let told = place.output(&arguments);
+        assert!(!told.stdout.contains('\x1b'), "{}", told.stdout);
+    }
 }
