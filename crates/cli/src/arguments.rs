@@ -42,7 +42,9 @@ pub(crate) use members::{
     CpArguments, DiffArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments,
     PortArguments, PsArguments, ResumeArguments, RmArguments, StopArguments,
 };
-pub(crate) use other::{CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments};
+pub(crate) use other::{
+    CompleteArguments, CompletionsArguments, ConfigArguments, ConfigCommand, DoctorArguments,
+};
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use sandbox::{MOUNT, SandboxArguments, USER, split_variable};
@@ -127,10 +129,14 @@ pub(crate) enum Command {
     Update(UpdateArguments),
     Pause(PauseArguments),
     Resume(ResumeArguments),
+    #[command(alias = "kill")]
     Stop(StopArguments),
     Rm(RmArguments),
     Gc(GcArguments),
     Image(ImageArguments),
+    /// List images
+    #[command(hide = true)]
+    Images,
     Tools(ToolsArguments),
     Mcp(McpArguments),
     Serve(ServeArguments),
@@ -141,6 +147,10 @@ pub(crate) enum Command {
     Trust(TrustArguments),
     Doctor(DoctorArguments),
     Completions(CompletionsArguments),
+    Complete(CompleteArguments),
+    /// Print the version
+    #[command(hide = true)]
+    Version,
     Supervise(SuperviseArguments),
     Spawner(SpawnerArguments),
     Egress(EgressArguments),

@@ -1,6 +1,7 @@
 //! One file per command, and what all of them start with.
 
 mod action;
+mod complete;
 mod completions;
 mod config;
 mod cp;
@@ -150,6 +151,7 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Rm(arguments) => rm::perform(&context, &arguments),
         Command::Gc(GcArguments {}) => gc::perform(&context),
         Command::Image(arguments) => image::perform(&context, &arguments),
+        Command::Images => image::list_all(&context),
         Command::Tools(arguments) => tools::perform(&context, &arguments),
         Command::Mcp(arguments) => mcp::perform(&context, &arguments),
         Command::Serve(arguments) => serve::perform(&context, &arguments),
@@ -160,6 +162,8 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Doctor(DoctorArguments {}) => doctor::perform(&context),
         Command::Completions(arguments) => completions::perform(&arguments),
+        Command::Complete(arguments) => complete::perform(&context, &arguments),
+        Command::Version => say::line(format_args!("zareba {VERSION}")).map(|()| Exit::Success),
         Command::Supervise(arguments) => supervise::perform(&context, arguments),
         Command::Spawner(SpawnerArguments { .. }) => spawner::perform(),
         Command::Egress(arguments) => egress::perform(&arguments),

@@ -29,6 +29,12 @@ use crate::{
 /// How many letters of an id are shown.
 const SHORT_ID: usize = 12;
 
+/// Lists the images, as `zareba image ls` does.
+pub(crate) fn list_all(context: &Context) -> Result<Exit, Failure> {
+    let command = ImageCommand::Ls;
+    perform(context, &ImageArguments { command })
+}
+
 /// Does what was asked for with the store of this user.
 pub(crate) fn perform(context: &Context, arguments: &ImageArguments) -> Result<Exit, Failure> {
     context.require_local("image")?;
@@ -161,7 +167,14 @@ fn remove(context: &Context, store: &ImageStore, names: &[String]) -> Result<Exi
                 }
             }
             Err(error) => {
-                let failure = failure(&error);
+                let failure = match &error {
+                    // To import it first is no help to who wants it gone.
+                    ImageError::Unknown { nearest, .. } if nearest.is_empty() => {
+                        Failure::new(Exit::Usage, format!("there is no image `{name}`"))
+                            .hint("`zareba image ls` lists images")
+                    }
+                    error => failure(error),
+                };
                 say::failure(&failure);
                 if exit == Exit::Success {
                     exit = failure.exit();

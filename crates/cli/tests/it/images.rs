@@ -59,6 +59,12 @@ fn a_directory_is_imported_listed_and_removed() {
         "{}",
         told.stderr
     );
+    // Advice to import it first is for those who want it.
+    let told = place.output(&["image", "rm", "nope"]);
+    assert_eq!(
+        told.stderr,
+        "error: there is no image `nope`\n  hint: `zareba image ls` lists images\n"
+    );
     assert_eq!(place.output(&["image", "ls", "-o", "json"]).stdout, "");
     let layers = fs::read_dir(place.path("state/images/layers")).unwrap();
     assert_eq!(layers.count(), 0);
@@ -189,6 +195,15 @@ fn a_registry_that_is_not_there_is_a_failure_that_leaves_nothing() {
     assert_eq!(
         (told.code, told.stdout.as_str()),
         (Some(125), ""),
+        "{}",
+        told.stderr
+    );
+    // One cause, and not what each layer of the HTTP client says of it.
+    let cause = "\n  caused by: Connection refused (os error 111)\n";
+    assert!(told.stderr.contains(cause), "{}", told.stderr);
+    assert_eq!(
+        told.stderr.matches("caused by").count(),
+        1,
         "{}",
         told.stderr
     );

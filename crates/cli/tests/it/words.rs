@@ -1,8 +1,10 @@
 //! What the program says: help, version, settings, the machine, completions.
 
+use std::{path::Path, process::Command};
+
 use serde_json::{Value, json};
 
-use crate::support::{Place, Told, snapshots};
+use crate::support::{Lasting, Place, Told, ZAREBA, snapshots};
 
 #[test]
 fn the_help_names_every_command() {
@@ -224,9 +226,105 @@ fn the_doctor_finds_what_these_tests_need_and_says_what_is_missing() {
 }
 
 #[test]
+fn what_fingers_know_from_elsewhere_works() {
+    let place = Place::new();
+    let told = place.output(&["version"]);
+    assert_eq!(
+        (told.code, told.stdout),
+        (Some(0), place.output(&["--version"]).stdout)
+    );
+    assert_eq!(place.output(&["images"]), place.output(&["image", "ls"]));
+    let told = place.output(&["kill", "none"]);
+    assert_eq!(told.code, Some(123), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("there is no sandbox `none`"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// What bash offers at the end of a line, whose words it has cut as it does.
+fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+    let script = r#"
+        source <(zareba completions bash)
+        complete -p zareba > /dev/null || exit 3
+        COMP_WORDS=(zareba "$@") COMP_CWORD=$#
+        COMP_LINE="zareba $*" COMP_POINT=${#COMP_LINE}
+        current=${!#}
+        [[ $current == [:=] ]] && current=
+        _zareba zareba "$current" "${@: -2:1}"
+        for word in "${COMPREPLY[@]}"; do echo "$word"; done
+    "#;
+    let beside = Path::new(ZAREBA).parent().unwrap();
+    let like = place.zareba(&[]);
+    let variables = like
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", script, "bash"])
+        .args(words)
+        .env_clear()
+        .envs(variables)
+        .env("PATH", format!("{}:/usr/bin:/bin", beside.display()))
+        .current_dir(place.path("workspace"));
+    let told = Told::from(shell.output().unwrap());
+    assert_eq!(
+        (told.code, told.stderr.as_str()),
+        (Some(0), ""),
+        "{words:?}"
+    );
+    let mut offered: Vec<String> = told.stdout.lines().map(str::to_owned).collect();
+    offered.sort();
+    offered
+}
+
+#[test]
+fn bash_is_offered_commands_values_names_and_files() {
+    let place = Place::new();
+    let one = Lasting::create(&place, &["--name", "alpha-one"]);
+    let two = Lasting::create(&place, &["--name", "alpha-two"]);
+    std::fs::create_dir(place.path("workspace/sources")).unwrap();
+    std::fs::write(place.path("workspace/script"), "").unwrap();
+    for (words, expected) in [
+        (&["exe"][..], &["exec", "executor"][..]),
+        (
+            &["run", "--runtime", ""],
+            &["cli", "docker", "local", "native"],
+        ),
+        (&["run", "--runtime", "=", "d"], &["docker"]),
+        (
+            &["run", "--runtime", "="],
+            &["cli", "docker", "local", "native"],
+        ),
+        (&["run", "--workspace-m"], &["--workspace-mode"]),
+        (&["create", "--network", "f"], &["filtered"]),
+        (&["update", "--when-idle", ""], &["close", "pause", "stay"]),
+        (&["ps", "-o", "j"], &["json"]),
+        (&["exec", "alpha-"], &["alpha-one", "alpha-two"]),
+        (&["exec", "-it", "alpha-t"], &["alpha-two"]),
+        (&["stop", "alpha-one", "alpha-t"], &["alpha-two"]),
+        (&["cp", "alpha-o"], &["alpha-one:"]),
+        (&["cp", "s"], &["script", "sources"]),
+        (&["run", "--workspace", "s"], &["sources"]),
+        (&["action", "sc"], &["script"]),
+        (&["exec", "nothing-like-it"], &[]),
+        (&["--server", "http://127.0.0.1:1", "exec", ""], &[]),
+    ] {
+        assert_eq!(offered(&place, words), expected, "{words:?}");
+    }
+    drop((one, two));
+}
+
+#[test]
 fn completions_are_printed_for_every_shell() {
     let place = Place::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+    for shell in ["bash", "zsh", "fish"] {
+        let told = place.output(&["completions", shell]);
+        assert_eq!(told.code, Some(0));
+        assert!(told.stdout.contains("complete -- "), "{shell}");
+    }
+    for shell in ["elvish", "powershell"] {
         let told = place.output(&["completions", shell]);
         assert_eq!(told.code, Some(0));
         assert!(told.stdout.contains("allow-network-without-key"), "{shell}");
