@@ -10,9 +10,9 @@ use super::SandboxArguments;
 #[derive(Args, Debug)]
 #[command(
     after_help = r#"Prints each action with its observation and its time, or with `-o json` one observation to a line.
-Blank lines are left out, lines that begin with `#` are shown. `{{workspace}}` stands for the
-sandbox's directory. Ends with 1 when a line was no action; an action that fails is answered with
-an observation, and that is no failure.
+Skips blank lines and shows lines that begin with `#`. `{{workspace}}` stands for the sandbox's
+directory. Ends with 1 when a line is no action. An action that fails is an observation, and no
+failure of the command.
 
 Example:
   echo '{"action": "run", "args": {"command": "uname"}}' | zareba action -"#
@@ -21,7 +21,7 @@ pub(crate) struct ActionArguments {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Go on after a line that is no action
+    /// Continue after a line that is no action
     #[arg(long)]
     pub(crate) keep_going: bool,
     #[command(flatten)]

@@ -7,23 +7,23 @@ use crate::terminal_session::Attachment;
 /// Run a program in an existing sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Its streams are ours and so is its exit code. Several words are passed on as they are; a single one
-is shell text. Ends with 126 or 127 when the program cannot be run or is not there, and with 120 to
-125 when Zareba itself fails.
+Standard output, standard error and the exit code are those of the program. Several words are passed
+on as they are; a single one is shell text. Ends with 126 or 127 when the program cannot be run or
+does not exist, and with 120 to 125 when Zareba itself fails.
 
 Examples:
-  zareba exec build cargo test
+  zareba exec build make test
   zareba exec -it build bash
   tar c . | zareba exec -i -w /tmp build tar x
   zareba exec -d build python3 -m http.server")]
 pub(crate) struct ExecArguments {
-    /// Pass our standard input on
+    /// Pass standard input on to the program
     #[arg(short, long)]
     pub(crate) interactive: bool,
-    /// Give it a terminal, with the keys that are typed here
+    /// Give the program a terminal, with the keys that are typed here
     #[arg(short, long, visible_alias = "tty")]
     pub(crate) terminal: bool,
-    /// Start it in the background, and end; `zareba logs` prints its output
+    /// Start the program in the background, and end; `zareba logs` prints its output
     #[arg(short, long, conflicts_with_all = ["interactive", "terminal"])]
     pub(crate) detach: bool,
     // Docker's, typed by habit: refused, because a sandbox has one user.
@@ -47,7 +47,7 @@ impl ExecArguments {
 /// A program, and where it runs.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProgramArguments {
-    /// Where it starts [default: the workspace]
+    /// The directory inside that the program starts in [default: the workspace]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) workdir: Option<String>,
     /// Set a variable of the program; may be repeated

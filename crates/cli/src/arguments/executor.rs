@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 /// The login name that OpenHands' server takes when none is given.
 pub(crate) const DEFAULT_USERNAME: &str = "openhands";
 
-/// Perform actions that come over HTTP, until told to stop
+/// Perform actions that come over HTTP, until stopped
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Takes the command line of OpenHands' action execution server, so that it can be started in its
@@ -26,7 +26,7 @@ pub(crate) struct ExecutorArguments {
     /// Plugins that the client asks for: jupyter, agent_skills, vscode
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) plugins: Vec<String>,
-    /// Who shells run as; made when missing, which takes root [default: RUNTIME_USERNAME, otherwise openhands]
+    /// Run shells as this user; made when missing, which takes root [default: RUNTIME_USERNAME, otherwise openhands]
     #[arg(long, value_name = "NAME")]
     pub(crate) username: Option<String>,
     /// The number of that user when it is made

@@ -18,7 +18,7 @@ pub(crate) enum ImageCommand {
     #[command(after_help = "Example:
   zareba image ls -o json")]
     Ls,
-    /// Take an image from a file or a directory
+    /// Import an image from a file or a directory
     #[command(after_help = "\
 Takes what `docker save` writes, an OCI image layout, or a root file system, each as a directory or
 an archive, compressed or not. Nothing in it is run.
@@ -27,63 +27,63 @@ Example:
   docker save debian:12 | gzip > debian.tar.gz
   zareba image import debian.tar.gz")]
     Import {
-        /// What it is called [default: what it calls itself]
+        /// The image's name [default: the one that it names itself]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
         /// The file or directory
         #[arg(value_name = "PATH")]
         path: PathBuf,
     },
-    /// Take an image from a registry
+    /// Pull an image from a registry
     #[command(after_help = "\
 Credentials come from `config.json` in $DOCKER_CONFIG or ~/.docker, and a proxy from $HTTPS_PROXY.
 
 Example:
   zareba image pull debian:12")]
     Pull {
-        /// Speak to the registry in the clear
+        /// Use HTTP without TLS
         #[arg(long)]
         plain_http: bool,
         /// The image, such as debian:12 or ghcr.io/owner/name@sha256:…
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Make an image of the Docker Engine that an unmodified OpenHands starts as its own
+    /// Make an image on the Docker Engine that an unmodified OpenHands starts
     #[command(after_help = "\
-Our executor stands where OpenHands looks for its server. Nothing is run for that, and nothing is
-fetched but a missing base image, where `docker.pull` allows it. The base image needs a shell.
+Puts the executor where OpenHands looks for its server. Runs nothing, and fetches only a missing
+base image, if `docker.pull` allows it. The base image needs a shell.
 
 Example:
   zareba image openhands debian:12 my/openhands
   export SANDBOX_RUNTIME_CONTAINER_IMAGE=my/openhands")]
     Openhands {
-        /// The image that it is made from, one of the Engine
+        /// The image of the Engine to begin with
         #[arg(value_name = "BASE")]
         base: String,
-        /// What it is called
+        /// The name of the new image
         #[arg(value_name = "TAG", default_value = "zareba/openhands")]
         tag: String,
     },
     /// Build an image on the Docker Engine
     #[command(after_help = "\
-From a Dockerfile and the files around it, or with --base from an image and what is to be in it
-beside. Images of --base are named by what is in them, and what was built before is used again. No
-image has to be built to start a sandbox.
+Builds from a Dockerfile and the files beside it, or with --base from an image and additions to it.
+An image of --base is named by its content, and an earlier build of the same is used again. No image
+has to be built to start a sandbox.
 
-Steps reach no network unless --network says so.
+Steps reach no network without --network.
 
 Examples:
   zareba image build --tag my/tools .
   zareba image build --base debian:12 --apt git,jq --run 'pip install ruff' --network internet")]
     Build(BuildArguments),
-    /// Remove what the Docker Engine keeps of earlier builds
+    /// Remove the Docker Engine's cache of builds
     #[command(after_help = "Example:
   zareba image prune --builder --keep 2G")]
     Prune(PruneArguments),
     /// Remove images
     #[command(after_help = "\
-A name goes, and with its last name the image; an id takes all names with it. Images that sandboxes
-use are refused.
+Removes a name, and the image with its last name; an id removes all its names. Refuses images that
+sandboxes use.
 
 Example:
   zareba image rm debian:12")]
@@ -97,28 +97,28 @@ Example:
 /// What is built, and how.
 #[derive(Args, Debug)]
 pub(crate) struct BuildArguments {
-    /// What it is called; more than once for several names. With --base without a tag, and once
+    /// The image's name; may be repeated. With --base only once, without a tag
     #[arg(short, long = "tag", value_name = "NAME")]
     pub(crate) tags: Vec<String>,
     /// The Dockerfile [default: the one in the directory]
     #[arg(short, long, value_name = "PATH", conflicts_with = "base")]
     pub(crate) file: Option<PathBuf>,
-    /// The value of an argument of the Dockerfile
+    /// Set an argument of the Dockerfile; may be repeated
     #[arg(long = "build-arg", value_name = "NAME=VALUE", conflicts_with = "base")]
     pub(crate) arguments: Vec<String>,
-    /// The image to begin with, instead of a Dockerfile
+    /// Begin with this image, instead of a Dockerfile
     #[arg(long, value_name = "IMAGE")]
     pub(crate) base: Option<String>,
-    /// Packages that apt-get installs
+    /// Install these packages with apt-get
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',', requires = "base")]
     pub(crate) apt: Vec<String>,
-    /// A command that is run when the image is built; more than once for several
+    /// Run this command in the image; may be repeated
     #[arg(long = "run", value_name = "COMMAND", requires = "base")]
     pub(crate) commands: Vec<String>,
-    /// Files to put into the image, and where
+    /// Copy the files of a directory into the image
     #[arg(long, value_name = "DIRECTORY:PATH", requires = "base")]
     pub(crate) copy: Option<String>,
-    /// The kind of machine that it is for, such as linux/arm64
+    /// Build for this platform, such as linux/arm64
     #[arg(long, value_name = "PLATFORM")]
     pub(crate) platform: Option<String>,
     /// What steps can reach: none, internet, host, or a network of the Engine
@@ -127,7 +127,7 @@ pub(crate) struct BuildArguments {
     /// Fetch images that are missing
     #[arg(long)]
     pub(crate) pull: bool,
-    /// Use nothing that was built before
+    /// Use no earlier build
     #[arg(long, alias = "no-cache")]
     pub(crate) fresh: bool,
     /// Which builder of the Engine to use
@@ -149,13 +149,13 @@ pub(crate) enum BuilderName {
 /// What is removed.
 #[derive(Args, Debug)]
 pub(crate) struct PruneArguments {
-    /// The cache of builds; nothing else can be pruned
+    /// Prune the cache of builds; nothing else can be pruned
     #[arg(long, required = true)]
     pub(crate) builder: bool,
-    /// Also what images still need
+    /// Remove also what images still need
     #[arg(long)]
     pub(crate) all: bool,
-    /// How much may stay, such as 2G
+    /// Keep this much, such as 2G
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) keep: Option<u64>,
 }

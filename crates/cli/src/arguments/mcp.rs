@@ -9,9 +9,9 @@ use super::SandboxArguments;
 /// Give a sandbox to a client of the Model Context Protocol
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Talks on standard input and output unless `--http` is given, and ends with its client. The tools are
-those of every sandbox (run_command, read_file, edit_file, search_files and others), and those of the
-MCP servers in the `[mcp]` section of the configuration, whose programs run inside the sandbox.
+Speaks on standard input and output, or with `--http` over HTTP, and ends with its client. Offers
+the tools of every sandbox (run_command, read_file, edit_file, search_files and others), and those
+of MCP servers in the `[mcp]` section of the configuration, whose programs run inside the sandbox.
 
 With `--http` every request needs the token: that of `--token-file` or ZAREBA_MCP_TOKEN, or one
 that is made and kept in a file that only you can read, as long as the server runs.
@@ -21,7 +21,7 @@ Examples:
   zareba mcp --session build
   zareba mcp --http --network filtered --allow pypi.org")]
 pub(crate) struct McpArguments {
-    /// Use this sandbox, which is there, instead of a fresh one
+    /// Use this existing sandbox instead of a fresh one
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Serve streamable HTTP on this loopback address instead of standard input and output
@@ -30,7 +30,7 @@ pub(crate) struct McpArguments {
     /// A file with the token that clients must show, of 32 characters or more
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Let web pages of this origin ask; may be repeated
+    /// Accept requests of web pages of this origin; may be repeated
     #[arg(long, value_name = "URL", requires = "http")]
     pub(crate) origin: Vec<String>,
     /// Accept the tools of this configured server as they are now; may be repeated

@@ -1,4 +1,4 @@
-//! The commands for sandboxes that are there.
+//! The commands for existing sandboxes.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use super::times::span;
 /// List sandboxes
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Those of commands that still run are among them. One that is `lost` has ended without cleaning up:
+Lists sandboxes of running commands as well. A `lost` sandbox has ended without cleaning up;
 `zareba rm` removes what is left of it, and so does the next sandbox that is made.
 
 Example:
@@ -27,8 +27,8 @@ pub(crate) struct PsArguments {
 /// Show isolation, limits and usage of a sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What is told of the walls was read back from the kernel after the start. With `-o json` all of it is
-printed, otherwise a summary.
+Prints a summary, or everything with `-o json`. Isolation and limits were read back from the kernel
+after the start.
 
 Example:
   zareba inspect build -o json")]
@@ -41,7 +41,7 @@ pub(crate) struct InspectArguments {
 /// End sandboxes
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Everything in them ends, and their files go. A workspace of yours stays as it is.
+Kills everything in them and removes their files. The directory of `--workspace` stays.
 
 Example:
   zareba stop build")]
@@ -54,12 +54,12 @@ pub(crate) struct StopArguments {
 /// Remove what is left of sandboxes that have ended
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One that runs is refused, unless `--force` is given, which ends it as `zareba stop` does.
+Refuses a sandbox that runs; `--force` stops it first.
 
 Example:
   zareba rm --force build")]
 pub(crate) struct RmArguments {
-    /// End those that run
+    /// Stop sandboxes that run
     #[arg(short, long)]
     pub(crate) force: bool,
     /// The sandboxes
@@ -67,10 +67,10 @@ pub(crate) struct RmArguments {
     pub(crate) ids: Vec<String>,
 }
 
-/// Freeze every process of sandboxes
+/// Pause every process of sandboxes
 #[derive(Args, Debug)]
 #[command(after_help = "\
-They keep their memory and use no processor time. `zareba resume` lets them go on.
+They keep their memory and use no processor time, until `zareba resume`.
 
 Example:
   zareba pause build")]
@@ -80,7 +80,7 @@ pub(crate) struct PauseArguments {
     pub(crate) ids: Vec<String>,
 }
 
-/// Let frozen sandboxes go on
+/// Resume paused sandboxes
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
   zareba resume build")]
@@ -93,12 +93,12 @@ pub(crate) struct ResumeArguments {
 /// Show what a sandbox has changed in its workspace
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each line has a letter and a path in the workspace: A added, M modified, D deleted, R renamed. It
-needs a workspace that is copied on write, or that began empty. Times are no changes, nor are
-permissions other than the one to execute; directories count only when empty.
+Prints a letter and a path for each change: A added, M modified, D deleted, R renamed. Works with a
+copy-on-write workspace and with one that began empty. Ignores times, and permissions other than the
+one to execute; names directories only when they are empty.
 
-`--patch` prints a patch for `git apply`, and for `patch -p1` where no links are in it. What a patch
-cannot hold, such as a binary file, is named on standard error; `zareba cp --changed` copies it.
+`--patch` prints a patch for `git apply`, or for `patch -p1` if it has no links. Names on standard
+error what a patch cannot hold, such as a binary file; `zareba cp --changed` copies it.
 
 Examples:
   zareba diff build
@@ -118,13 +118,12 @@ pub(crate) struct DiffArguments {
 /// Copy files into a sandbox or out of it
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One side is `ID:PATH`, the other a path of this machine; one with a colon begins with `./`. A
-directory goes into DST and keeps its name. So does a file when DST is a directory or ends with a
+One side is `ID:PATH`, the other a path of this machine; put `./` before a path with a colon. A
+directory is copied into DST under its own name. So is a file when DST is a directory or ends with a
 slash; otherwise DST is the file's new name.
 
-With `--changed`, SRC is a sandbox, and what it has changed in its workspace (`zareba diff`) goes
-into the directory DST under the same paths. Deleted files are named and stay; `--delete` removes
-them.
+`--changed` copies what the sandbox SRC has changed in its workspace (`zareba diff`) into the
+directory DST, under the same paths. It names deleted files; `--delete` removes them in DST.
 
 Examples:
   zareba cp ./src build:/workspace
@@ -137,10 +136,10 @@ pub(crate) struct CpArguments {
     /// Remove in DST what the sandbox has deleted
     #[arg(long, requires = "changed")]
     pub(crate) delete: bool,
-    /// What is copied
+    /// What to copy
     #[arg(value_name = "SRC")]
     pub(crate) source: String,
-    /// Where to
+    /// Where to copy it
     #[arg(value_name = "DST")]
     pub(crate) destination: String,
 }
@@ -148,8 +147,8 @@ pub(crate) struct CpArguments {
 /// Reach a port inside a sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Forwards connections from a port of 127.0.0.1 until a signal ends it. Nothing else of the sandbox's
-network is opened by that. Without PORT, tells what listens inside.
+Forwards connections from a port of 127.0.0.1 until it is interrupted, and opens nothing else of the
+sandbox's network. Without PORT, lists what listens inside.
 
 Examples:
   zareba port build
@@ -166,27 +165,29 @@ pub(crate) struct PortArguments {
     pub(crate) port: Option<u16>,
 }
 
-/// Print the output of what runs in a sandbox in the background
+/// Print the output of what ran in a sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
-That is what programs of `zareba run -d` and `zareba exec -d` wrote to standard output and standard
-error, of which the last 8 to 16 MiB are kept. `--executor` prints the log of the sandbox's executor
-instead, which only sandboxes that live on have.
+For a sandbox of this machine: what programs of `zareba run -d` and `zareba exec -d` wrote, of which
+the last 8 to 16 MiB are kept; the output of other commands is not kept. For a session of a server
+(`--server`): its commands with their outputs, from the event log. `--executor` prints the log of
+the sandbox's executor, which sandboxes of `zareba create` and `zareba run -d` have.
 
-Example:
+Examples:
   zareba logs -f web
+  zareba logs --server http://127.0.0.1:7070 my-session
   zareba logs --executor --tail 20 build")]
 pub(crate) struct LogsArguments {
     /// Print the log of the sandbox's executor
     #[arg(long)]
     pub(crate) executor: bool,
-    /// Go on until the sandbox ends
+    /// Print new output until the sandbox ends
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only so many of the last lines
+    /// Print only the last N lines
     #[arg(long, value_name = "N")]
     pub(crate) tail: Option<u32>,
-    /// Only what was written since then: 90s, 10m, 2h, 1d or 2026-01-31T12:00:00Z; with `--executor` and `docker` only
+    /// Print only what was written since: 90s, 10m, 2h, 1d ago, or 2026-01-31T12:00:00Z; with `--executor`, for docker
     #[arg(long, value_name = "TIME", value_parser = moment, requires = "executor")]
     pub(crate) since: Option<SystemTime>,
     /// The sandbox
@@ -194,10 +195,10 @@ pub(crate) struct LogsArguments {
     pub(crate) id: String,
 }
 
-/// Remove what killed sandboxes and imports have left
+/// Clean up after killed sandboxes and imports
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each start does the same for its own kind, so this is needed only to get the room back now.
+Each start does the same for its own kind, so this only frees the space earlier.
 
 Example:
   zareba gc")]

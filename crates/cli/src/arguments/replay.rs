@@ -10,9 +10,9 @@ use super::SandboxArguments;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The file is an export of `zareba log export`, or a trajectory of OpenHands: one JSON array of
-events, or one event per line. What an executor performs is performed again, in order, in a fresh
-sandbox; everything else is passed over. Ends with 1 at the first observation that differs from the
-recorded one, and shows both.
+events, or one event per line. Performs its actions again, in order, in a fresh sandbox, and skips
+other events. Ends with 1 at the first observation that differs from the recorded one, and shows
+both.
 
 Examples:
   zareba log export my-session > run.jsonl
@@ -22,7 +22,7 @@ pub(crate) struct ReplayArguments {
     /// The recording; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Go on after a difference
+    /// Continue after a difference
     #[arg(long)]
     pub(crate) keep_going: bool,
     #[command(flatten)]

@@ -31,10 +31,10 @@ pub(crate) struct SandboxArguments {
     /// What can be reached: none, filtered or host; for docker also machine, internet or a network's name [default: none]
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
-    /// Let a host through a filtered network, which it then is; may be repeated
+    /// Allow this host, and filter the network; may be repeated
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
-    /// Let a host through in no case; may be repeated
+    /// Deny this host, whatever `--allow` says; may be repeated
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
     /// How much memory it may use, such as 512MiB [default: 2GiB]
@@ -49,16 +49,16 @@ pub(crate) struct SandboxArguments {
     /// How much its changes to files may take [default: 4GiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) disk: Option<String>,
-    /// Who programs run as, as UID or UID:GID in numbers, or root; for docker [default: the owner of the workspace, never root]
+    /// Run programs as this UID, UID:GID or root; for docker [default: the owner of the workspace, never root]
     #[arg(short, long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// A directory of the machine to see inside, as HOST:INSIDE[:MODE] with ro or rw; for docker, may be repeated
+    /// Mount a directory of the machine, as HOST:INSIDE[:MODE] with ro or rw; for docker; may be repeated
     #[arg(long = "mount", value_name = "MOUNT")]
     pub(crate) mounts: Vec<String>,
     /// Set a variable of the sandbox's shells; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]
     pub(crate) variables: Vec<String>,
-    /// Go on without what the runtime cannot hold of these, and say what that is
+    /// Start also when the runtime cannot hold a limit, and name it
     #[arg(long)]
     pub(crate) best_effort: bool,
 }

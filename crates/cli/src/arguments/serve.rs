@@ -20,10 +20,10 @@ pub(crate) struct ServeArguments {
     /// Where to listen: an address with a port, or `unix:` and a path [default: server.listen]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Go on in the background once it answers
+    /// Go to the background once the server answers
     #[arg(long, conflicts_with = "stop")]
     pub(crate) detach: bool,
-    /// End the server of this state directory
+    /// Stop the server of this state directory
     #[arg(long)]
     pub(crate) stop: bool,
     /// Leave the terminal
@@ -53,7 +53,7 @@ pub(crate) enum KeyCommand {
     Rm(RemoveKeyArguments),
 }
 
-/// Make a key and print its secret, this once
+/// Make a key, and print its secret once
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Works with and without a running server.
@@ -61,7 +61,7 @@ Works with and without a running server.
 Example:
   zareba key create --owner alice --scope session")]
 pub(crate) struct CreateKeyArguments {
-    /// Whose sessions it is for
+    /// The owner of its sessions
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: String,
     /// What it allows
@@ -116,7 +116,7 @@ pub(crate) enum ScopeArgument {
     Admin,
 }
 
-/// Remove keys; they are not valid any more at once
+/// Remove keys, at once
 #[derive(Args, Debug)]
 pub(crate) struct RemoveKeyArguments {
     /// The keys

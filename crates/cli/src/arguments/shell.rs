@@ -7,8 +7,8 @@ use super::SandboxArguments;
 /// Open a shell in a fresh sandbox
 #[derive(Args, Debug)]
 #[command(after_help = "\
-At a terminal it is yours until you leave it. Otherwise each line of standard input is run as a
-command, and the output is printed.
+Opens an interactive shell at a terminal; `exit` leaves it. Otherwise runs each line of standard
+input as a command and prints its output.
 
 Examples:
   zareba shell --workspace ./project

@@ -9,11 +9,11 @@ use super::{split_variable, times::span};
 /// Change how long sandboxes of a server live
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Needs `--server`: sandboxes of this machine live until they are stopped. What is left out stays as it
-is. More than the server's settings or the key permit is refused.
+Needs `--server`: sandboxes of this machine live until they are stopped. Changes only what is named,
+within the limits of the server's settings and of the key.
 
 Examples:
-  zareba --server http://127.0.0.1:3000 update build --ends-in 2h
+  zareba --server http://127.0.0.1:7070 update build --ends-in 2h
   zareba update build --idle-timeout 10m --when-idle close --label task=17")]
 pub(crate) struct UpdateArguments {
     /// End them after this time from now, such as 90s, 10m, 2h or 1d
@@ -22,13 +22,13 @@ pub(crate) struct UpdateArguments {
     /// End them when they are this old
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "ends_in")]
     pub(crate) life_max: Option<Duration>,
-    /// Call them idle after this time without use
+    /// Count them as idle after this time without use
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// What happens to them when they are idle
-    #[arg(long, value_name = "DEED")]
+    /// What to do with them when they are idle
+    #[arg(long, value_name = "ACTION")]
     pub(crate) when_idle: Option<IdleArgument>,
-    /// Label them, in place of the labels that they have; may be repeated
+    /// Label them, and remove other labels; may be repeated
     #[arg(short, long = "label", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
     /// The sandboxes

@@ -62,6 +62,19 @@ fn every_command_has_help_with_an_example() {
         let told = place.output(&[command, &["--help"]].concat());
         assert_eq!(told.code, Some(0));
         assert!(told.stdout.contains("Example"), "{}", told.stdout);
+        // Also where clap breaks lines that are broken here already.
+        let wide: Vec<&str> = told
+            .stdout
+            .lines()
+            .filter(|line| line.chars().count() > 100)
+            .collect();
+        assert!(wide.is_empty(), "{command:?}: {wide:#?}");
+        let torn = told.stdout.lines().zip(told.stdout.lines().skip(1));
+        for (above, line) in torn {
+            let is_torn = above.chars().count() > 85 && !above.starts_with(' ');
+            let is_rest = line.chars().count() < 10 && !line.is_empty() && !line.ends_with('.');
+            assert!(!is_torn || !is_rest, "{command:?}: `{line}` is left over");
+        }
         all.push_str(&format!(
             "$ zareba {} --help\n{}\n",
             command.join(" "),

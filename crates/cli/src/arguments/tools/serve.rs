@@ -36,7 +36,7 @@ pub(crate) struct ServeToolsArguments {
     /// A file with the token that callers must show, of 32 characters or more
     #[arg(long, value_name = "FILE", conflicts_with = "open")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Ask for no token: let everybody call who reaches the port
+    /// Ask for no token: everyone who reaches the port may call
     #[arg(long)]
     pub(crate) open: bool,
     /// The certificate chain for TLS, in PEM
@@ -45,7 +45,7 @@ pub(crate) struct ServeToolsArguments {
     /// Its private key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Something in front does TLS, so listen anywhere without
+    /// Listen anywhere without TLS, because a proxy in front does it
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) behind_tls_proxy: bool,
     /// The interpreter, as the sandbox sees it: a name, or a path such as `.venv/bin/python`
@@ -54,10 +54,10 @@ pub(crate) struct ServeToolsArguments {
     /// How many calls run at once, besides asynchronous ones [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u8>,
-    /// How many seconds a call may take [default: 600]
+    /// End a call after this many seconds [default: 600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
-    /// Refuse arguments that do not fit the schema of their tool; CAMEL passes everything on
+    /// Refuse arguments that do not fit the tool's schema; CAMEL passes everything on
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
