@@ -11,8 +11,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fchmod, fstat, mkdirat,
-        openat, statat, statx, unlinkat,
+        Access, AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags, accessat,
+        fchmod, fstat, mkdirat, openat, statat, statx, unlinkat,
     },
     io::Errno,
 };
@@ -107,14 +107,15 @@ fn open_new(parent: impl AsFd, name: &OsStr, new: NewDirectory) -> Result<OwnedF
 
 /// Removes a directory and its contents, without following links and without recursion.
 ///
-/// A mount point cannot be removed. The whole tree is searched for one first, so that `EBUSY`
-/// means that nothing was removed.
+/// A mount point cannot be removed, nor what is in a directory that may not be written. The whole tree is
+/// searched for both first, so that `EBUSY` and `EACCES` mean that nothing was removed.
 pub(crate) fn remove_tree(parent: impl AsFd, name: &OsStr) -> Result<(), Errno> {
     if is_mount_point(&parent, name)? {
         return Err(Errno::BUSY);
     }
+    require_removable(&parent)?;
     let root = open_beneath(&parent, Path::new(name), DIRECTORY, Links::Refused)?;
-    let directories = directories_without_mounts(&root)?;
+    let directories = removable_directories(&root)?;
     // A directory is found after the one it is in, so the reverse order empties each in time.
     for directory in directories.iter().rev() {
         let opened = open_beneath(&root, directory, DIRECTORY, Links::Refused)?;
@@ -134,16 +135,32 @@ pub(crate) fn remove_tree(parent: impl AsFd, name: &OsStr) -> Result<(), Errno> 
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
+/// Refuses a directory whose entries may not be removed.
+fn require_removable(directory: impl AsFd) -> Result<(), Errno> {
+    accessat(
+        directory,
+        ".",
+        Access::WRITE_OK | Access::EXEC_OK,
+        AtFlags::empty(),
+    )
+}
+
 /// The paths of all directories in a tree, parents first, the empty path for its root. `EBUSY`
-/// when a file or directory in it is a mount point.
-fn directories_without_mounts(root: &OwnedFd) -> Result<Vec<PathBuf>, Errno> {
+/// when a file or directory in it is a mount point, `EACCES` when one may not be removed.
+fn removable_directories(root: &OwnedFd) -> Result<Vec<PathBuf>, Errno> {
     let mut directories = vec![PathBuf::new()];
     let mut next = 0;
     while let Some(directory) = directories.get(next).cloned() {
         next += 1;
         let opened = open_beneath(root, &directory, DIRECTORY, Links::Refused)?;
+        let mut is_checked = false;
         for entry in entries(&opened)? {
             let (name, kind) = entry?;
+            // An empty one goes with a right to the directory that it is in.
+            if !is_checked {
+                require_removable(&opened)?;
+                is_checked = true;
+            }
             match is_mount_point(&opened, &name) {
                 Ok(false) if kind == FileType::Directory => directories.push(directory.join(name)),
                 Ok(false) | Err(Errno::NOENT) => {}

@@ -47,6 +47,7 @@ impl ArchiveLimits {
             limits: *self,
             archive_bytes,
             entries: 0,
+            directories: 0,
             bytes_left: by_ratio.min(self.bytes),
             packed_left: archive_bytes,
             room: None,
@@ -60,6 +61,7 @@ pub(super) struct Budget {
     limits: ArchiveLimits,
     archive_bytes: u64,
     entries: u64,
+    directories: u64,
     bytes_left: u64,
     packed_left: u64,
     room: Option<Room>,
@@ -140,6 +142,22 @@ impl Budget {
     pub(super) fn charge_entry(&mut self) -> Result<(), TransferError> {
         self.entries += 1;
         self.announce(self.entries)?;
+        match &self.room {
+            Some(room) => room.charge(BLOCK_BYTES, 1),
+            None => Ok(()),
+        }
+    }
+
+    /// Charges a directory that no entry names but the path of one implies: a short entry can imply
+    /// as many as its path has names.
+    pub(super) fn charge_directory(&mut self) -> Result<(), TransferError> {
+        self.directories += 1;
+        if self.directories > self.limits.entries {
+            return Err(bad_archive(format!(
+                "archive has more than {} directories",
+                self.limits.entries
+            )));
+        }
         match &self.room {
             Some(room) => room.charge(BLOCK_BYTES, 1),
             None => Ok(()),

@@ -35,6 +35,25 @@ const COPY_BYTES: usize = 64 * 1024;
 /// A directory's owner can always use it, or nobody could merge or remove it.
 const DIRECTORY_MODE_MIN: u32 = 0o700;
 
+/// Why an entry was not made.
+#[derive(Debug)]
+enum Unmade {
+    Refused(Errno),
+    Spent(TransferError),
+}
+
+impl From<Errno> for Unmade {
+    fn from(error: Errno) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<TransferError> for Unmade {
+    fn from(error: TransferError) -> Self {
+        Self::Spent(error)
+    }
+}
+
 /// An archive being unpacked.
 #[derive(Debug)]
 pub(super) struct Staging<'a> {
@@ -70,15 +89,29 @@ impl<'a> Staging<'a> {
         &mut self,
         path: &EntryPath,
         mode: u32,
+        budget: &mut Budget,
     ) -> Result<(), TransferError> {
         if path.is_root() {
             return Ok(());
         }
         let mode = Mode::from_raw_mode(mode & PERMISSION_BITS | DIRECTORY_MODE_MIN);
-        let made = self
-            .enter(path.as_path())
-            .and_then(|made| rustix::fs::fchmod(made, mode));
-        made.map_err(|error| self.failure(path, error))
+        self.make_entry_directory(path, mode, budget)
+            .map_err(|error| self.failure(path, error))
+    }
+
+    /// The directory itself is charged as an entry, and what is above it apart.
+    fn make_entry_directory(
+        &mut self,
+        path: &EntryPath,
+        mode: Mode,
+        budget: &mut Budget,
+    ) -> Result<(), Unmade> {
+        let owner = self.destination.owner;
+        let (parent, name) = self.parent_of(path, budget)?;
+        let (directory, _) = make_or_open(parent, name, owner)?;
+        rustix::fs::fchmod(&directory, mode)?;
+        self.recent = Some((path.as_path().to_path_buf(), directory));
+        Ok(())
     }
 
     /// Writes a file.
@@ -93,8 +126,8 @@ impl<'a> Staging<'a> {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let private = Mode::RUSR | Mode::WUSR;
         let opened = self
-            .parent_of(path)
-            .and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, private));
+            .parent_of(path, budget)
+            .and_then(|(parent, name)| Ok(rustix::fs::openat(parent, name, flags, private)?));
         let mut file = File::from(opened.map_err(|error| self.failure(path, error))?);
         let mut buffer = vec![0; COPY_BYTES];
         loop {
@@ -122,6 +155,7 @@ impl<'a> Staging<'a> {
         &mut self,
         path: &EntryPath,
         target: &EntryPath,
+        budget: &mut Budget,
     ) -> Result<(), TransferError> {
         let missing = "is a hard link to something that is not an earlier file of the archive";
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -131,18 +165,26 @@ impl<'a> Staging<'a> {
         let Some(from_name) = target.as_path().file_name() else {
             return Err(bad_entry(bytes_of(path), missing));
         };
-        let linked = self.parent_of(path).and_then(|(parent, name)| {
-            rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty())
+        let linked = self.parent_of(path, budget).and_then(|(parent, name)| {
+            let linked = rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty());
+            Ok(linked?)
         });
         linked.map_err(|error| match error {
-            Errno::NOENT | Errno::PERM => bad_entry(bytes_of(path), missing),
+            Unmade::Refused(Errno::NOENT | Errno::PERM) => bad_entry(bytes_of(path), missing),
             error => self.failure(path, error),
         })
     }
 
-    /// Notes a link, which is made when everything else is in place.
-    pub(super) fn add_link(&mut self, path: EntryPath, target: &[u8]) -> Result<(), TransferError> {
+    /// Notes a link, which is made when everything else is in place, and makes the directory for it.
+    pub(super) fn add_link(
+        &mut self,
+        path: EntryPath,
+        target: &[u8],
+        budget: &mut Budget,
+    ) -> Result<(), TransferError> {
         path.check_link(target)?;
+        let entered = self.parent_of(&path, budget).map(drop);
+        entered.map_err(|error| self.failure(&path, error))?;
         self.links
             .push((path, OsStr::from_bytes(target).to_owned()));
         Ok(())
@@ -159,32 +201,38 @@ impl<'a> Staging<'a> {
         };
         for (path, target) in std::mem::take(&mut self.links) {
             self.make_link(&path, &target)
-                .map_err(|error| self.failure(&path, error))?;
+                .map_err(|error| self.failure(&path, error.into()))?;
         }
         merge(&self.root, self.destination, links)
     }
 
-    fn make_link(&mut self, path: &EntryPath, target: &OsStr) -> Result<(), Errno> {
-        let owner = self.destination.owner;
-        let (parent, name) = self.parent_of(path)?;
-        rustix::fs::symlinkat(target, parent, name)?;
-        if let Owner::User { uid, gid } = owner {
+    fn make_link(&self, path: &EntryPath, target: &OsStr) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let name = path.as_path().file_name().ok_or(Errno::EXIST)?;
+        let parent = path.as_path().parent().unwrap_or(Path::new(""));
+        let parent = open_beneath(&self.root, parent, flags, Links::Refused)?;
+        rustix::fs::symlinkat(target, &parent, name)?;
+        if let Owner::User { uid, gid } = self.destination.owner {
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-            rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
         }
         Ok(())
     }
 
     /// The open directory that an entry is in, and the entry's own name.
-    fn parent_of<'p>(&mut self, path: &'p EntryPath) -> Result<(&OwnedFd, &'p OsStr), Errno> {
+    fn parent_of<'p>(
+        &mut self,
+        path: &'p EntryPath,
+        budget: &mut Budget,
+    ) -> Result<(&OwnedFd, &'p OsStr), Unmade> {
         // Only the archive's root has no name, and it is there already.
         let name = path.as_path().file_name().ok_or(Errno::EXIST)?;
         let parent = path.as_path().parent().unwrap_or(Path::new(""));
-        Ok((self.enter(parent)?, name))
+        Ok((self.enter(parent, budget)?, name))
     }
 
     /// Opens a directory, making what is missing, one name at a time and through no link.
-    fn enter(&mut self, path: &Path) -> Result<&OwnedFd, Errno> {
+    fn enter(&mut self, path: &Path, budget: &mut Budget) -> Result<&OwnedFd, Unmade> {
         if path.as_os_str().is_empty() {
             return Ok(&self.root);
         }
@@ -193,36 +241,34 @@ impl<'a> Staging<'a> {
             .as_ref()
             .is_none_or(|(recent, _)| recent != path)
         {
-            let directory = self.walk_to(path)?;
+            let directory = self.walk_to(path, budget)?;
             self.recent = Some((path.to_path_buf(), directory));
         }
-        self.recent
-            .as_ref()
-            .map(|(_, directory)| directory)
-            .ok_or(Errno::NOENT)
+        let recent = self.recent.as_ref();
+        Ok(recent.map(|(_, directory)| directory).ok_or(Errno::NOENT)?)
     }
 
-    fn walk_to(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fn walk_to(&self, path: &Path, budget: &mut Budget) -> Result<OwnedFd, Unmade> {
         let mut reached: Option<OwnedFd> = None;
         for name in path.components() {
-            let name = name.as_os_str();
             let parent = reached.as_ref().unwrap_or(&self.root);
-            let made = make_directory(parent, name, new_directory(self.destination.owner));
-            reached = Some(match made {
-                Err(Errno::EXIST) => rustix::fs::openat(parent, name, flags, Mode::empty())?,
-                other => other?,
-            });
+            let owner = self.destination.owner;
+            let (directory, is_new) = make_or_open(parent, name.as_os_str(), owner)?;
+            if is_new {
+                budget.charge_directory()?;
+            }
+            reached = Some(directory);
         }
-        reached.ok_or(Errno::NOENT)
+        Ok(reached.ok_or(Errno::NOENT)?)
     }
 
-    fn failure(&self, path: &EntryPath, error: Errno) -> TransferError {
+    fn failure(&self, path: &EntryPath, error: Unmade) -> TransferError {
         match error {
-            Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => {
+            Unmade::Spent(error) => error,
+            Unmade::Refused(Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP) => {
                 bad_entry(bytes_of(path), "has a name that another entry has taken")
             }
-            error => os_error(error, &self.final_path(path)),
+            Unmade::Refused(error) => os_error(error, &self.final_path(path)),
         }
     }
 
@@ -237,6 +283,18 @@ impl Drop for Staging<'_> {
             let directory = self.destination.path.join(&self.name);
             tracing::warn!(%error, directory = %directory.display(), "cannot remove staging");
         }
+    }
+}
+
+/// A directory of this name, through no link, and whether it was made.
+fn make_or_open(parent: &OwnedFd, name: &OsStr, owner: Owner) -> Result<(OwnedFd, bool), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match make_directory(parent, name, new_directory(owner)) {
+        Err(Errno::EXIST) => {
+            let opened = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+            Ok((opened, false))
+        }
+        made => Ok((made?, true)),
     }
 }
 

@@ -55,7 +55,10 @@ pub(super) fn untar(
                 let records = blocks.extension(&header)?;
                 extensions.read_pax(&records)?;
             }
-            EntryType::XGlobalHeader => drop(blocks.extension(&header)?),
+            EntryType::XGlobalHeader => {
+                let records = blocks.extension(&header)?;
+                refuse_names_for_all(&records)?;
+            }
             _ => {
                 let extensions = std::mem::take(&mut extensions);
                 blocks.entry(&header, extensions, &mut budget, staging)?;
@@ -129,16 +132,16 @@ impl Blocks<'_> {
         let mut content = (&mut self.reader).take(size);
         match header.entry_type() {
             EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => {
-                staging.add_directory(&path, mode)?;
+                staging.add_directory(&path, mode, budget)?;
             }
             EntryType::Regular | EntryType::Continuous => {
                 staging.add_file(&path, mode, &mut content, budget)?;
             }
-            EntryType::Directory => staging.add_directory(&path, mode)?,
-            EntryType::Symlink => staging.add_link(path, &target.unwrap_or_default())?,
+            EntryType::Directory => staging.add_directory(&path, mode, budget)?,
+            EntryType::Symlink => staging.add_link(path, &target.unwrap_or_default(), budget)?,
             EntryType::Link => {
                 let target = EntryPath::parse(&target.unwrap_or_default())?;
-                staging.add_hard_link(&path, &target)?;
+                staging.add_hard_link(&path, &target, budget)?;
             }
             _ => {
                 return Err(bad_entry(
@@ -273,6 +276,19 @@ impl Extensions {
             records = &records[length..];
         }
         Ok(())
+    }
+}
+
+/// Refuses global records that name entries or their sizes: some programs apply them to every entry that
+/// follows and others to none, so the archive would not hold the same for both.
+fn refuse_names_for_all(records: &[u8]) -> Result<(), TransferError> {
+    let mut global = Extensions::default();
+    global.read_pax(records)?;
+    match global == Extensions::default() {
+        true => Ok(()),
+        false => Err(bad_archive(
+            "archive gives all its entries one name or size by a global PAX record",
+        )),
     }
 }
 

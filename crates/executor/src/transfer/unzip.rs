@@ -1,9 +1,11 @@
 //! Reads an uploaded zip archive, entry by entry.
 //!
 //! The central directory decides, and it is read as it goes: memory does not depend on the number
-//! of entries. An entry whose own header gives it another name is refused, since a reader that goes
-//! by those headers would unpack, or check, something else. The library calls that reader unstable, which is why the workspace pins
-//! its exact version.
+//! of entries. An archive that a reader of the headers in front of the entries would see differently is
+//! refused (`unzip/headers.rs`), since that reader would unpack, or check, something else. The library
+//! calls its reader unstable, which is why the workspace pins its exact version.
+
+mod headers;
 
 use std::{
     fs::File,
@@ -19,6 +21,7 @@ use zip::{
     unstable::read::ZipIterable,
 };
 
+use self::headers::{Headers, Refused};
 use super::{
     budget::Budget,
     entry_path::{EntryPath, PATH_BYTES_MAX},
@@ -33,9 +36,6 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// The record that ends an archive: its signature and its length without the comment.
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 const END_BYTES: usize = 22;
-/// What stands in front of the name in an entry's own header; its last four bytes are the lengths
-/// of the name and of the extra fields.
-const LOCAL_HEADER_BYTES: usize = 30;
 /// The longest comment behind that record.
 const COMMENT_BYTES_MAX: usize = 65_535;
 
@@ -59,15 +59,37 @@ pub(super) fn unzip(
         ZipIterable::try_new(BufReader::new(archive), config).map_err(|_| not_a_zip())?;
     budget.announce(archive.len() as u64)?;
     let entries = archive.files().map_err(|_| not_a_zip())?;
+    let mut headers = Headers::default();
     while let Some(entry) = entries.next() {
         budget.charge_entry()?;
         let entry = entry
             .map_err(|error| bad_archive(format!("{} is corrupt: {error}", label.display())))?;
         let kind = Kind::of(&entry)?;
         budget.charge_packed(entry.compressed_size())?;
+        check(&mut headers, &entry, entries.reader_mut())?;
         unpack(entry, kind, entries.reader_mut(), &mut budget, staging)?;
     }
-    Ok(())
+    match headers.leave_nothing_out(entries.reader_mut()) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(bad_archive(format!(
+            "{} has something between its entries that its directory does not list",
+            label.display()
+        ))),
+    }
+}
+
+/// Compares what the directory says of an entry with the entry's own header.
+fn check(
+    headers: &mut Headers,
+    entry: &ZipFileEntry<'_>,
+    reader: &mut BufReader<&File>,
+) -> Result<(), TransferError> {
+    let name = entry.name_raw();
+    headers.add(entry, reader).map_err(|refused| match refused {
+        Refused::Name => bad_entry(name, "has another name in its own header"),
+        Refused::SecondName => bad_entry(name, "has another name in an extra field"),
+        Refused::Unreadable(error) => corrupt(name, &error.into()),
+    })
 }
 
 /// The last end record's comment reaches exactly to the end of the file: nothing comes after.
@@ -136,16 +158,8 @@ fn unpack(
 ) -> Result<(), TransferError> {
     let name = entry.name_raw().to_vec();
     let path = EntryPath::parse(&name)?;
-    let own_name = local_name(reader, entry.header_start(), name.len());
-    if own_name
-        .map_err(|error| corrupt(&name, &error.into()))?
-        .as_ref()
-        != Some(&name)
-    {
-        return Err(bad_entry(&name, "has another name in its own header"));
-    }
     match kind {
-        Kind::Directory(mode) => staging.add_directory(&path, mode),
+        Kind::Directory(mode) => staging.add_directory(&path, mode, budget),
         Kind::File(mode) => {
             let mut content = content_of(entry, reader).map_err(|error| corrupt(&name, &error))?;
             staging.add_file(&path, mode, &mut content, budget)
@@ -157,27 +171,9 @@ fn unpack(
                 .take(PATH_BYTES_MAX as u64 + 1)
                 .read_to_end(&mut target)
                 .map_err(|error| corrupt(&name, &error.into()))?;
-            staging.add_link(path, &target)
+            staging.add_link(path, &target, budget)
         }
     }
-}
-
-/// The name in the header in front of an entry's content, when it is as long as it should be.
-fn local_name(
-    reader: &mut BufReader<&File>,
-    start: u64,
-    length: usize,
-) -> io::Result<Option<Vec<u8>>> {
-    reader.seek(SeekFrom::Start(start))?;
-    let mut header = [0; LOCAL_HEADER_BYTES];
-    reader.read_exact(&mut header)?;
-    let [.., low, high, _, _] = header;
-    if usize::from(u16::from_le_bytes([low, high])) != length {
-        return Ok(None);
-    }
-    let mut name = vec![0; length];
-    reader.read_exact(&mut name)?;
-    Ok(Some(name))
 }
 
 fn content_of<'a, 'f>(

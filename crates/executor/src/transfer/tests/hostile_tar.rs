@@ -1,10 +1,13 @@
 //! Tar archives that mean harm. Each is refused with a reason, and nothing of it stays.
 
 use tar::EntryType;
-use zareba_wire::UploadTreatment::Unpack;
+use zareba_wire::{TransferError, Upload, UploadRoom, UploadTreatment::Unpack};
 
 use super::support::{self, *};
-use crate::transfer::{budget::ArchiveLimits, spool::Format};
+use crate::{
+    Owner,
+    transfer::{Transfers, budget::ArchiveLimits, spool::Format},
+};
 
 async fn refused(archive: &[u8], reason: &str) {
     support::refused("x.tar", archive, reason).await;
@@ -135,6 +138,84 @@ async fn two_sizes_that_differ_are_refused() {
         tar_entry(EntryType::Regular, b"f", b"", b"hidden from some"),
     ];
     refused_entry(entries.concat(), "entry 'f' has two sizes that differ").await;
+}
+
+/// Some programs apply these to every entry that follows, and others to none.
+#[tokio::test]
+async fn a_global_record_that_names_entries_is_refused() {
+    for record in [
+        &b"20 path=/etc/passwd\n"[..],
+        b"17 linkpath=../x\n",
+        b"10 size=0\n",
+    ] {
+        let entries = [
+            tar_entry(EntryType::XGlobalHeader, b"pax", b"", record),
+            tar_entry(EntryType::Regular, b"f", b"", b"content"),
+        ];
+        let reason = "archive gives all its entries one name or size by a global PAX record";
+        refused_entry(entries.concat(), reason).await;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let comment = tar_of(&[
+        tar_entry(EntryType::XGlobalHeader, b"pax", b"", b"13 comment=a\n"),
+        tar_entry(EntryType::Regular, b"f", b"", b"content"),
+    ]);
+    upload(root.path(), "x.tar", Unpack, &comment)
+        .await
+        .unwrap();
+    assert_eq!(snapshot(root.path()), tree([("f", file(b"content"))]));
+}
+
+/// A short entry can imply as many directories as its path has names.
+#[tokio::test]
+async fn directories_that_no_entry_names_take_room_ns_16() {
+    let long = [b"a/".repeat(127), b"f\0".to_vec()].concat();
+    let link = tar_entry(EntryType::GNULongName, b"././@LongLink", b"", &long);
+    let kinds = [EntryType::Regular, EntryType::Directory, EntryType::Symlink];
+    for kind in kinds {
+        let entry = tar_entry(kind, b"short", b"target", b"");
+        let archive = tar_of(&[link.clone(), entry]);
+        let root = tempfile::tempdir().unwrap();
+        let unpack = |files| {
+            let destination = root.path().join(format!("{files}"));
+            let request = Upload {
+                room: Some(UploadRoom {
+                    bytes: 16 << 20,
+                    files,
+                }),
+                ..request(&destination, "x.tar", Unpack)
+            };
+            let body = body([Ok(archive.clone().into())]);
+            async move { Transfers::new(Owner::Ourselves).upload(request, body).await }
+        };
+        let refused = unpack(100).await.unwrap_err();
+        assert!(
+            matches!(&refused, TransferError::Io { source, .. }
+                if source.raw_os_error() == Some(rustix::io::Errno::DQUOT.raw_os_error())),
+            "{refused:?}"
+        );
+        assert_eq!(snapshot(root.path()), Snapshot::new());
+        // Two records and the directories above the entry.
+        unpack(2 + 127).await.unwrap();
+    }
+}
+
+#[test]
+fn directories_that_no_entry_names_are_capped_as_entries_are() {
+    let limits = ArchiveLimits {
+        entries: 3,
+        bytes: 10,
+        ratio: 200,
+        ratio_free_bytes: 1 << 20,
+    };
+    let root = tempfile::tempdir().unwrap();
+    let unpack = |name: &[u8]| {
+        let archive = tar_of(&[tar_entry(EntryType::Regular, name, b"", b"")]);
+        words(unpack_within(&limits, root.path(), Format::Tar, archive))
+    };
+    assert_eq!(unpack(b"a/b/c/f"), Ok(()));
+    let refused = "archive has more than 3 directories".to_owned();
+    assert_eq!(unpack(b"d/e/f/g/h"), Err(refused));
 }
 
 #[tokio::test]

@@ -198,6 +198,90 @@ async fn an_entry_with_another_name_in_its_own_header_is_refused() {
     .await;
 }
 
+/// Readers that follow the entries one by one, as streaming ones must, would unpack it.
+#[tokio::test]
+async fn an_entry_that_the_directory_does_not_list_is_refused() {
+    let stored = options().compression_method(zip::CompressionMethod::Stored);
+    let archive = zip_with(|archive| {
+        for name in ["first", "hidden", "last"] {
+            archive.start_file(name, stored).unwrap();
+            archive.write_all(b"content").unwrap();
+        }
+    });
+    let count = archive.len() - 14;
+    let directory = archive.windows(4).position(|at| at == b"PK\x01\x02");
+    let listed = |name: &[u8]| {
+        let mut places = archive.windows(name.len()).enumerate();
+        places.rfind(|(_, at)| *at == name).unwrap().0 - 46
+    };
+    for (name, next) in [
+        ("first", listed(b"hidden")),
+        ("hidden", listed(b"last")),
+        ("last", archive.len() - 22),
+    ] {
+        let start = listed(name.as_bytes());
+        let mut archive = archive.clone();
+        // Both counts of entries, and the size of the directory.
+        archive[count..count + 4].copy_from_slice(&[2, 0, 2, 0]);
+        let size = archive.len() - 22 - directory.unwrap() - (next - start);
+        archive[count + 4..count + 8].copy_from_slice(&u32::try_from(size).unwrap().to_le_bytes());
+        archive.drain(start..next);
+        refused(
+            &archive,
+            "DEST/x.zip has something between its entries that its directory does not list",
+        )
+        .await;
+    }
+}
+
+/// Some readers prefer it to the name itself.
+#[tokio::test]
+async fn an_entry_with_another_name_in_an_extra_field_is_refused() {
+    let field = |name: &[u8]| [&[1, 0, 0, 0, 0], name].concat();
+    let archive = |name: &str, other: &[u8]| {
+        let mut archive = zip_of(&[(name, b"1")]);
+        let field = field(other);
+        let length = u16::try_from(field.len()).unwrap().to_le_bytes();
+        let field = [&[0x75, 0x70], &length[..], &field[..]].concat();
+        let added = u32::try_from(field.len()).unwrap();
+        // Behind the name in the entry's own header, whose length of extra fields grows.
+        archive[28] = u8::try_from(added).unwrap();
+        archive.splice(30 + name.len()..30 + name.len(), field);
+        let place = archive.len() - 6;
+        let start = archive[place..place + 4].try_into().unwrap();
+        let start = u32::from_le_bytes(start) + added;
+        archive[place..place + 4].copy_from_slice(&start.to_le_bytes());
+        archive
+    };
+    refused(
+        &archive("good", b"evil"),
+        "entry 'good' has another name in an extra field",
+    )
+    .await;
+    let root = tempfile::tempdir().unwrap();
+    upload(root.path(), "x.zip", Unpack, &archive("good", b"good"))
+        .await
+        .unwrap();
+    assert_eq!(snapshot(root.path()), tree([("good", file(b"1"))]));
+}
+
+/// Written by a program that does not know the sizes before it has written the content.
+#[tokio::test]
+async fn an_archive_that_was_streamed_is_unpacked() {
+    let mut archive = ZipWriter::new_stream(Vec::new());
+    for name in ["a", "b"] {
+        archive.start_file(name, options()).unwrap();
+        archive.write_all(b"content").unwrap();
+    }
+    let archive = archive.finish().unwrap().into_inner();
+    let root = tempfile::tempdir().unwrap();
+    upload(root.path(), "x.zip", Unpack, &archive)
+        .await
+        .unwrap();
+    let unpacked = tree([("a", file(b"content")), ("b", file(b"content"))]);
+    assert_eq!(snapshot(root.path()), unpacked);
+}
+
 #[tokio::test]
 async fn an_archive_that_unpacks_to_too_much_is_refused() {
     let zeros = vec![0; 1 << 20];
