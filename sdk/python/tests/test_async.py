@@ -102,7 +102,7 @@ class SlowClient(AsyncClient):
         return answer
 
 
-def test_whoever_is_cancelled_before_a_command_is_known_leaves_none_behind(server: Server) -> None:
+def test_a_start_cancelled_before_its_answer_leaves_no_command_behind(server: Server) -> None:
     async def test() -> None:
         starts: List[Callable[[AsyncSandbox], Awaitable[object]]] = [
             lambda sandbox: sandbox.run("echo > begun; sleep 600", on_output=lambda _: None),

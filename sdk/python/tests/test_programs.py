@@ -76,10 +76,10 @@ def test_time_that_is_up_ends_it(sandbox: Sandbox) -> None:
 
 
 GONE = "while kill -0 $(cat pid) 2>/dev/null; do sleep 0.1; done"
-"""Nobody is told when a process is gone that nobody waits for."""
+"""No event tells of the end of a process without a parent that waits for it."""
 
 
-def test_a_program_ends_at_its_own_timeout_also_when_nobody_reads(sandbox: Sandbox) -> None:
+def test_a_program_ends_at_its_own_timeout_also_without_a_reader(sandbox: Sandbox) -> None:
     program = sandbox.program("echo $$ > pid; exec sleep 600", timeout=0.5)
     assert sandbox.run(f"until test -s pid; do sleep 0.1; done; {GONE}", timeout=60).ok
     with pytest.raises(TimedOutError, match=r"within 0\.5 seconds"):

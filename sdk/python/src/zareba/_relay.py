@@ -1,7 +1,7 @@
 """A port of this machine for a server that has a socket: programs that know of ports alone use it.
 
 Only shared ports of sandboxes, and pages that this process has named, can be reached through it, by
-addresses that nobody can guess. It ends with this process.
+unguessable addresses. It ends with this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ASK_TIMEOUT = 30.0
 _lock = threading.Lock()
 _addresses: Dict[str, str] = {}
 _pages: Dict[bytes, bytes] = {}
-"""What is asked for in place of a page, by the part of its address that nobody can guess."""
+"""What is asked for in place of a page, by the unguessable part of its address."""
 
 
 def to(path: str) -> str:

@@ -169,7 +169,7 @@ class AsyncAlarm:
         self._timer.cancel()
 
     def _start(self) -> None:
-        # Kept, because a task that nobody refers to may be forgotten.
+        # Kept, because a task without a reference may be collected.
         self._task = asyncio.get_running_loop().create_task(self._ring())
 
 

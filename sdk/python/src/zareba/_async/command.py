@@ -116,7 +116,7 @@ class AsyncCommand:
     async def _begin(self, action: Dict[str, Any]) -> None:
         """Hands the command over, and returns before it has ended.
 
-        Whoever is cancelled meanwhile has no handle; the command, which may run, is stopped.
+        A caller that is cancelled meanwhile has no handle; the command, which may run, is stopped.
         """
         call = _calls.run_action(self._session, action, wait=False)
         try:

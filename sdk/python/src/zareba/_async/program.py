@@ -28,7 +28,7 @@ class AsyncProgram:
 
     It is no shell and has none, unless it was started as a line for one. Read it, or it stands
     still when what it has written fills the way. At its timeout, if it has one, it is ended, and
-    who reads gets a :class:`zareba.TimedOutError`. One task or thread may read and write; others
+    its reader gets a :class:`zareba.TimedOutError`. One task or thread may read and write; others
     may send signals and close it.
     """
 
@@ -189,7 +189,7 @@ class AsyncProgram:
         await self._wire.close()
 
     async def _expire(self) -> None:
-        """Ends it at its own timeout, also when nobody reads."""
+        """Ends it at its own timeout, also without a reader."""
         self._is_late = self.exit_code is None
         await self._wire.close()
 

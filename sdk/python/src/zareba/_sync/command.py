@@ -117,7 +117,7 @@ class Command:
     def _begin(self, action: Dict[str, Any]) -> None:
         """Hands the command over, and returns before it has ended.
 
-        Whoever is cancelled meanwhile has no handle; the command, which may run, is stopped.
+        A caller that is cancelled meanwhile has no handle; the command, which may run, is stopped.
         """
         call = _calls.run_action(self._session, action, wait=False)
         try:
