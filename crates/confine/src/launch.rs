@@ -25,6 +25,7 @@ use crate::{
     cgroup::{self, Entrance},
     handover,
     network::{self, Doorway, NetworkSockets, Origin, ReadyNetwork},
+    objects,
     policy::{Identity, Network, Policy},
     privilege::is_root_of_machine,
     quotas::{Account, Charged},
@@ -416,6 +417,7 @@ impl Inside<'_> {
             .read_exact(&mut byte)
             .at(Step::HandShake, "the parent")?;
         self.become_user()?;
+        objects::lower(self.policy.memory.bytes);
         // The supervisor has one thread, which lives as long as it does. Changing the user
         // would clear this, so it comes after; and before it the supervisor may be gone already.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))

@@ -12,6 +12,7 @@ pub mod handover;
 mod launch;
 mod mounts;
 pub mod network;
+mod objects;
 mod owner_map;
 mod paths;
 mod policy;
@@ -30,6 +31,7 @@ mod sys;
 pub use arguments::show as show_arguments;
 pub use capabilities::{CapabilityError, CapabilityKind, drop_all_capabilities};
 pub use launch::{Confined, Hooks, LaunchError, Program, RestrictError, launch};
+pub use objects::limit_objects;
 pub use paths::{
     Enforcement, LandlockError, LandlockReport, MissingRight, PathPolicy, Reach, Ruleset, TcpPorts,
 };

@@ -34,6 +34,9 @@ use crate::{
     sys::{MountAttributes, set_mount_attributes, set_one_mount_attributes},
 };
 
+/// Terminals of one sandbox. All of a machine have 4,096 together, and one without a cap takes them all.
+const TERMINALS_MAX: u32 = 256;
+
 /// A copy of a shared mount is its peer: what is mounted on it inside would appear outside, and
 /// the other way round.
 const PRIVATE: MountAttributes = MountAttributes {
@@ -305,6 +308,7 @@ impl Detached {
         let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&context, "mode", "620")?;
         fsconfig_set_string(&context, "ptmxmode", "666")?;
+        fsconfig_set_string(&context, "max", &TERMINALS_MAX.to_string())?;
         Self::finish(
             &context,
             MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,

@@ -186,7 +186,8 @@ fn limits_of_each(usage: &Usage, holds: &Holds) -> ResourceLimits {
         locked_bytes: Bounds::fixed(64 * 1024),
         // The kernel counts them for the user outside as well.
         pending_signals: Bounds::fixed(1024),
-        message_queue_bytes: Bounds::fixed(800 * 1024),
+        // Those of all sandboxes of an ordinary user together have 800 KiB on most machines.
+        message_queue_bytes: Bounds::fixed(100 * 1024),
     }
 }
 

@@ -25,7 +25,7 @@ use zareba_confine::{
     Confined, EndRequests, EnforcementReport, Evidence, Identity, LaunchError, MemoryCap, Network,
     Policy, ReadBackError,
     cgroup::{CgroupError, Group},
-    ignore_broken_pipes, is_root_of_machine,
+    ignore_broken_pipes, is_root_of_machine, limit_objects,
     network::{DNS_V4, DNS_V6},
     refuse_core_handlers, require_capabilities, reset_signals,
 };
@@ -305,6 +305,7 @@ fn run(
         control_groups: group.report(),
         others: &others,
     };
+    limit_objects(&confined, policy);
     let attended = check(&confined, evidence).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;

@@ -182,6 +182,51 @@ print([name for name in names if int(read('/proc/sys/user/' + name))])";
     prison.end().await;
 }
 
+/// All of a machine have 4,096 together.
+#[tokio::test]
+async fn terminals_end_at_a_limit_of_the_sandbox_ns_15() {
+    const PROGRAM: &str = r"
+held = []
+try:
+    while len(held) < 1000:
+        held.append(os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY))
+except OSError as error:
+    print(200 < len(held) <= 256, errno.errorcode[error.errno])";
+    let prison = Prison::new().await;
+    assert_eq!(prison.python(PROGRAM).await, "True ENOSPC");
+    prison.end().await;
+}
+
+/// The kernel counts the requests of all processes of a machine together.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn the_machines_asynchronous_files_cannot_be_taken_ns_10() {
+    let attempt = "numbered(206, 1, 0)";
+    Prison::new().await.finds(attempt, "ENOSYS").await;
+}
+
+/// As many as may be made of each: segments of a mebibyte, queues and sets of semaphores.
+const ALL_OBJECTS: &str = r"
+def count(make, most):
+    made = 0
+    while made < most and make() >= 0:
+        made += 1
+    return made
+ours = 0o1000 | 0o600
+print(count(lambda: LIBC.shmget(0, 1 << 20, ours), 4096),
+      count(lambda: LIBC.msgget(0, ours), 4096),
+      count(lambda: LIBC.semget(0, 1, ours), 4096))";
+
+/// They outlive whoever made them. An ordinary user keeps the kernel's own limits.
+#[tokio::test]
+#[ignore = "needs root"]
+async fn objects_that_outlive_processes_end_at_limits_of_the_sandbox_ns_15() {
+    let prison = Prison::new().await;
+    let shown = prison.python(ALL_OBJECTS).await;
+    assert_eq!(shown, format!("{FILES_MIB} 128 128"));
+    prison.end().await;
+}
+
 #[tokio::test]
 async fn a_priority_cannot_be_raised_ns_8() {
     Prison::new().await.finds("os.nice(-5)", "EPERM").await;
