@@ -4,20 +4,31 @@
 //! Both ends are the executor's own transfers, so that what comes out of a sandbox meets the
 //! same checks on this side as what goes in does on the other.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use zareba_executor::{Owner, Transfers};
 use zareba_protocol::ErrorClass;
 use zareba_runtime::RuntimeError;
 use zareba_wire::{ArchiveFormat, Download, TransferError, Upload, UploadTreatment};
 
-use crate::link::{Link, class_of};
+use crate::{
+    link::{Link, class_of},
+    native::{Room, Spooled, inodes_of},
+};
 
 /// Any name will do that says what it is.
 const ARCHIVE: &str = "copy.tar";
 
-/// Copies a file or directory of this machine into a directory inside.
-pub(crate) async fn copy_in(link: &Link, from: &Path, to: PathBuf) -> Result<(), RuntimeError> {
+/// Copies a file or directory of this machine into a directory inside, as far as there is room for it.
+pub(crate) async fn copy_in(
+    link: &Link,
+    from: &Path,
+    to: PathBuf,
+    room: Option<Arc<Room>>,
+) -> Result<(), RuntimeError> {
     let (from, to) = tokio::task::spawn_blocking({
         let (from, to) = (from.to_owned(), to.clone());
         move || source(&from, to)
@@ -26,8 +37,16 @@ pub(crate) async fn copy_in(link: &Link, from: &Path, to: PathBuf) -> Result<(),
     .map_err(|error| failed(from, ErrorClass::Internal, error))??;
     let packed = here().download(archive_of(from.clone())).await;
     let packed = packed.map_err(|error| failed(&from, class_of(&error), error))?;
-    let sent = link.upload(archive_to(to), packed).await;
-    sent.map_err(|error| failed(&from, error.class(), error))
+    let mut upload = archive_to(to);
+    let Some(room) = room else {
+        let sent = link.upload(upload, packed).await;
+        return sent.map_err(|error| failed(&from, error.class(), error));
+    };
+    let made = inodes_of(&upload.destination);
+    let (packed, gate) = room.gate(packed, Spooled::Unnamed, made).await?;
+    upload.room = Some(room.left().await);
+    let sent = link.upload(upload, packed).await;
+    gate.outcome(sent.map_err(|error| failed(&from, error.class(), error)))
 }
 
 /// Copies what a directory inside holds, or one file, into a directory of this machine.

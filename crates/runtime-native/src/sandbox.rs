@@ -96,7 +96,7 @@ impl NativeSandbox {
             }
             _ => return None,
         };
-        let refused = self.room()?.admit(bytes as u64).await.err()?;
+        let refused = self.room()?.admit(bytes as u64, 1).await.err()?;
         Some(ObservationEvent::from(Observation::error(
             refused.to_string(),
         )))
@@ -198,13 +198,19 @@ impl NativeSandbox {
             RuntimeStatus::Stopped => Err(self.closed()),
             RuntimeStatus::RuntimeDisconnected => Err(RuntimeError::Disconnected {
                 sandbox: self.parts.id.clone(),
-                source: None,
+                source: self.end_reason(),
             }),
             _ if self.is_paused() => Err(RuntimeError::Paused {
                 sandbox: self.parts.id.clone(),
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Why it has ended, when a limit was the reason.
+    fn end_reason(&self) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+        let reason = self.parts.enclosure.as_ref()?.end_reason()?;
+        Some(Box::new(reason))
     }
 
     fn is_paused(&self) -> bool {
@@ -233,7 +239,7 @@ impl NativeSandbox {
             error => match error.class() {
                 ErrorClass::Disconnected => RuntimeError::Disconnected {
                     sandbox,
-                    source: Some(Box::new(error)),
+                    source: self.end_reason().or_else(|| Some(Box::new(error))),
                 },
                 ErrorClass::Busy => RuntimeError::Busy {
                     sandbox,
@@ -312,7 +318,8 @@ impl Sandbox for NativeSandbox {
         to: &'a Path,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         let (link, from, to) = (self.parts.link.clone(), from.to_owned(), self.inner(to));
-        Box::pin(self.transfer(async move { copy::copy_in(&link, &from, to).await }))
+        let room = self.room();
+        Box::pin(self.transfer(async move { copy::copy_in(&link, &from, to, room).await }))
     }
 
     fn copy_from<'a>(

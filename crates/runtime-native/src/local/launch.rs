@@ -322,7 +322,7 @@ impl Started {
     /// Tells of a loss that came before anybody could be told.
     pub(super) fn confirm(&self, statuses: &Statuses) {
         if self.is_lost() && statuses.current() == RuntimeStatus::Ready {
-            tell_loss(statuses);
+            tell_loss(statuses, &self.directory);
         }
     }
 
@@ -387,7 +387,7 @@ pub(super) async fn keep(
             if let Some(statuses) = fate.statuses.get()
                 && statuses.current() == RuntimeStatus::Ready
             {
-                tell_loss(statuses);
+                tell_loss(statuses, directory.path());
             }
             reap_orphan(directory.path().to_owned()).await;
             keeper.farewell().await
@@ -426,8 +426,12 @@ impl Fate {
     }
 }
 
-fn tell_loss(statuses: &Statuses) {
-    let message = "The executor has ended unexpectedly.";
+fn tell_loss(statuses: &Statuses, directory: &Path) {
+    let reason = native::ended_for_limit(directory);
+    let message = reason.map_or_else(
+        || "The executor has ended unexpectedly.".to_owned(),
+        |reason| format!("The sandbox has ended: {reason}."),
+    );
     statuses.change(RuntimeStatus::RuntimeDisconnected, message);
 }
 

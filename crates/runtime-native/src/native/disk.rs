@@ -6,7 +6,8 @@
 //! since it last looked, never long at a time and with pauses between,
 //! which are shorter when the limit is close. When the layers are too large and still growing,
 //! whoever could be writing is killed. What is there then is looked at once more, at once: whoever
-//! was killed had gone on writing until then, and whoever cleans up must not be killed for that. A
+//! was killed had gone on writing until then, and whoever cleans up must not be killed for that. When
+//! they grow by much more all the same, as by short commands one after another, the sandbox is ended. A
 //! single file cannot outgrow the limit meanwhile: the kernel refuses that by itself.
 //!
 //! Directories that cannot be opened hide what is in them, except when we are root, and so do processes
@@ -68,8 +69,20 @@ const LEEWAY: DiskLimit = DiskLimit {
     inodes: 64,
 };
 
-/// The file that tells how often the limit was passed.
+/// So much may come on top of what was there when the limit was first passed: a quarter of the limit, but not
+/// less than this. Whoever goes on writing although what wrote was killed does not stop by itself.
+const MORE_PART: u64 = 4;
+const MORE_MIN: DiskLimit = DiskLimit {
+    bytes: 64 * 1024 * 1024,
+    inodes: 4096,
+};
+
+/// Where not everything could be seen or walked through, this many kills in a row count instead.
+const KILLS_MAX: u32 = 32;
+
+/// The file that tells how often the limit was passed, and by this word that the sandbox was ended for it.
 pub(super) const COUNTER: &str = "disk-limit";
+const ENDED: &str = "ended";
 
 /// What the layers may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +118,17 @@ impl DiskLimit {
         Self {
             bytes: self.bytes.min(other.bytes),
             inodes: self.inodes.min(other.inodes),
+        }
+    }
+
+    /// The most that layers may hold that were this large when they first passed this limit.
+    fn ceiling(self, found: Held) -> Self {
+        let more = |limit: u64, least: u64| (limit / MORE_PART).max(least);
+        Self {
+            bytes: found.bytes.saturating_add(more(self.bytes, MORE_MIN.bytes)),
+            inodes: found
+                .inodes
+                .saturating_add(more(self.inodes, MORE_MIN.inodes)),
         }
     }
 
@@ -196,6 +220,11 @@ pub(super) struct DiskWatch {
     walk: Option<Walk>,
     /// What layers that are too large may hold, because it was there when somebody was killed for it.
     tolerated: DiskLimit,
+    /// What they may hold at all, since they are.
+    ceiling: Option<DiskLimit>,
+    /// How often somebody was killed since then, and whether that does not help.
+    kills: u32,
+    is_helpless: bool,
     /// Somebody was killed, and nobody has looked since then.
     is_settling: bool,
     /// The directories that overlays work in; what they make there is closed to everybody.
@@ -253,6 +282,9 @@ impl DiskWatch {
             held: Held::default(),
             walk: None,
             tolerated: DiskLimit::NOTHING,
+            ceiling: None,
+            kills: 0,
+            is_helpless: false,
             is_settling: false,
             closed,
             free_at_first: free,
@@ -329,7 +361,7 @@ impl DiskWatch {
             || (filling && held.unseen > self.base.unseen && self.is_past(self.lost()));
         let is_settling = std::mem::take(&mut self.is_settling);
         if is_exceeded && !is_settling {
-            self.settle(held);
+            self.judge(held, progress);
             return true;
         }
         let pause = (begun.elapsed() * REST).max(self.often(held));
@@ -345,10 +377,21 @@ impl DiskWatch {
         false
     }
 
+    /// Decides whether killing helps, before somebody is killed for what was found.
+    fn judge(&mut self, found: Held, progress: Progress) {
+        let is_whole = progress == Progress::Finished && found.unseen <= self.base.unseen;
+        self.is_helpless = match self.ceiling.filter(|_| is_whole) {
+            Some(ceiling) => ceiling.is_passed_by(DiskLimit::of(found)),
+            None => self.kills >= KILLS_MAX,
+        };
+        self.settle(found);
+    }
+
     /// Has somebody look anew as soon as whoever could be writing is killed.
     fn settle(&mut self, found: Held) {
         self.tolerated = DiskLimit::just_above(found);
         self.held = found;
+        self.kills += 1;
         self.is_settling = true;
         self.activity.seen = None;
         self.next = Instant::now();
@@ -357,11 +400,18 @@ impl DiskWatch {
     /// Whoever removes something cannot put as much in its place.
     fn tolerate(&mut self, found: Held, is_settling: bool) {
         let found_now = DiskLimit::just_above(found);
-        self.tolerated = match self.is_past(self.used(found)) {
+        let is_past = self.is_past(self.used(found));
+        self.tolerated = match is_past {
             true if is_settling => found_now,
             true => self.tolerated.min(found_now),
             false => DiskLimit::NOTHING,
         };
+        let ceiling = self.limit.ceiling(found);
+        match is_past {
+            true => _ = self.ceiling.get_or_insert(ceiling),
+            false if found.unseen <= self.base.unseen => (self.ceiling, self.kills) = (None, 0),
+            false => {}
+        }
     }
 
     /// What came to the layers since the beginning.
@@ -415,14 +465,26 @@ impl DiskWatch {
         }
     }
 
+    /// Whether the layers grow on and on although whoever could be writing is killed.
+    pub(super) fn is_helpless(&self) -> bool {
+        self.is_helpless
+    }
+
     /// Notes that it came to that. To be called before anybody can notice the consequences.
     pub(super) fn note(&mut self) {
         self.exceeded += 1;
+        let mut text = self.exceeded.to_string();
+        if self.is_helpless {
+            text.push_str(&format!(" {ENDED}"));
+        }
         // The number only ever gets longer, so no old digit stays behind the new ones.
-        let _ = self
-            .counter
-            .write_all_at(self.exceeded.to_string().as_bytes(), 0);
+        let _ = self.counter.write_all_at(text.as_bytes(), 0);
     }
+}
+
+/// Whether the sandbox of this directory was ended because its files grew on and on.
+pub(super) fn has_ended(directory: &Path) -> bool {
+    fs::read_to_string(directory.join(COUNTER)).is_ok_and(|text| text.ends_with(ENDED))
 }
 
 /// What the file system below `path` still has; `None` when it does not say.

@@ -101,6 +101,57 @@ fn nobody_is_killed_for_what_was_written_before_somebody_else_was_ns_16() {
     assert!(look(&mut watch));
 }
 
+/// As by commands of which each has ended before anybody looks.
+#[test]
+fn growing_on_past_the_limit_ends_at_a_ceiling_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    let make = |range| make_files(place.path(), range);
+    let more = u32::try_from(MORE_MIN.inodes).unwrap();
+    make(0..20);
+    assert!(look(&mut watch));
+    assert!(!look(&mut watch));
+    make(20..20 + more);
+    assert!(look(&mut watch));
+    assert!(!watch.is_helpless());
+    // With room again, it begins anew.
+    fs::remove_dir_all(place.path().join("layer")).unwrap();
+    fs::create_dir(place.path().join("layer")).unwrap();
+    assert!(!look(&mut watch));
+    assert!(!look(&mut watch));
+    make(0..more + 40);
+    assert!(look(&mut watch));
+    assert!(!look(&mut watch));
+    assert!(!watch.is_helpless());
+    make(more + 40..2 * more + 40);
+    assert!(look(&mut watch));
+    assert!(!watch.is_helpless());
+    assert!(!look(&mut watch));
+    make(2 * more + 40..2 * more + 200);
+    assert!(look(&mut watch));
+    assert!(watch.is_helpless());
+    assert!(!has_ended(place.path()));
+    watch.note();
+    assert!(has_ended(place.path()));
+}
+
+/// The look is over before the walk is.
+#[test]
+fn growing_on_past_the_limit_ends_also_where_it_cannot_be_walked_through_in_time_ns_16() {
+    let place = tempfile::tempdir().unwrap();
+    let mut watch = watch(place.path());
+    watch.is_settling = false;
+    for number in 0..=KILLS_MAX {
+        assert!(!watch.is_helpless());
+        let held = Held {
+            bytes: LIMIT.bytes * u64::from(number + 2),
+            ..Held::default()
+        };
+        watch.judge(held, Progress::Interrupted);
+    }
+    assert!(watch.is_helpless());
+}
+
 #[test]
 fn only_the_look_that_follows_lets_anybody_write_ns_16() {
     let place = tempfile::tempdir().unwrap();

@@ -94,6 +94,17 @@ pub(crate) enum PauseError {
     Mark(#[from] io::Error),
 }
 
+/// A sandbox was ended because killing what ran did not keep it at a limit.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its files went on growing past their limit{size} or {files} files although what ran was killed, so it was \
+     ended; make one with a larger limit (`native.disk`, `native.inodes`)"
+)]
+pub(crate) struct EndedForLimit {
+    size: String,
+    files: u64,
+}
+
 impl Enclosure {
     /// That of a sandbox with this directory, when the runtime is one with walls.
     pub(crate) fn of(runtime: &str, directory: &Path) -> Option<Arc<Self>> {
@@ -189,6 +200,11 @@ impl Enclosure {
         opened.tell(before, now, exit_code)
     }
 
+    /// Why it has ended, where the reason is one of its limits.
+    pub(crate) fn end_reason(&self) -> Option<EndedForLimit> {
+        ended_for_limit(&self.directory)
+    }
+
     /// What goes on inside: processor time by the control group where there is one, else that of
     /// the processes that are there.
     pub(crate) fn activity(&self) -> Result<Activity, PauseError> {
@@ -240,6 +256,18 @@ impl Enclosure {
     pub(crate) fn connect(&self, port: u16) -> Result<TcpStream, VisitError> {
         doorman::connect_inside(&self.directory, port)
     }
+}
+
+/// The reason of a sandbox's end, as its supervisor left it in the directory.
+pub(crate) fn ended_for_limit(directory: &Path) -> Option<EndedForLimit> {
+    if !disk::has_ended(directory) {
+        return None;
+    }
+    let disk = Description::read(directory)?.disk;
+    Some(EndedForLimit {
+        size: limits::bytes(disk.bytes),
+        files: disk.inodes,
+    })
 }
 
 /// Ends the sandbox of a directory whose record is missing: by its first process, with which
@@ -370,12 +398,12 @@ impl Opened {
 }
 
 fn read_number(file: &File) -> u64 {
-    let mut digits = [0; 20];
+    let mut digits = [0; 32];
     let length = file.read_at(&mut digits, 0).unwrap_or(0);
     let digits = digits.get(..length).unwrap_or_default();
     std::str::from_utf8(digits)
         .ok()
-        .and_then(|digits| digits.parse().ok())
+        .and_then(|digits| digits.split(' ').next()?.parse().ok())
         .unwrap_or(0)
 }
 

@@ -8,7 +8,7 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Component, Path, PathBuf},
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -111,27 +111,33 @@ impl Room {
         }
     }
 
-    /// Admits content that comes at once, as that of an action.
-    pub(crate) async fn admit(self: &Arc<Self>, bytes: u64) -> Result<(), RuntimeError> {
+    /// Admits content that comes at once, as that of an action, for so many files and directories.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        bytes: u64,
+        inodes: u64,
+    ) -> Result<(), RuntimeError> {
         let mut intake = self.intake(Spooled::Named);
-        let bytes = bytes.max(BLOCK_BYTES);
-        if intake.admits(bytes, 1, Trust::ByAge) {
+        let bytes = bytes.max(inodes.saturating_mul(BLOCK_BYTES));
+        if intake.admits(bytes, inodes, Trust::ByAge) {
             return Ok(());
         }
         self.measured().await;
-        match intake.admits(bytes, 1, Trust::Wholly) {
+        match intake.admits(bytes, inodes, Trust::Wholly) {
             true => Ok(()),
             false => Err(self.is_full()),
         }
     }
 
-    /// The content of an upload as far as there is room for it, and whether there was for all.
+    /// The content of an upload as far as there is room for it and for what is made at once, and whether
+    /// there was for all.
     pub(crate) async fn gate(
         self: &Arc<Self>,
         content: ByteStream,
         spooled: Spooled,
+        inodes: u64,
     ) -> Result<(ByteStream, Gate), RuntimeError> {
-        self.admit(0).await?;
+        self.admit(0, inodes).await?;
         let is_full = Arc::new(AtomicBool::new(false));
         let gated = Gated {
             content,
@@ -243,6 +249,15 @@ impl Drop for Intake {
         let mut state = self.room.state();
         state.unsettled = state.unsettled.saturating_sub(self.unsettled);
     }
+}
+
+/// The files and directories that an upload to this path makes at the most: all that it names.
+pub(crate) fn inodes_of(path: &Path) -> u64 {
+    let names = path.components();
+    names
+        .filter(|name| matches!(name, Component::Normal(_)))
+        .count()
+        .max(1) as u64
 }
 
 /// Tells whether an upload ended for want of room.

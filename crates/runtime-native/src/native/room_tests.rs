@@ -25,12 +25,12 @@ fn is_full<T>(result: Result<T, RuntimeError>) -> bool {
 #[tokio::test]
 async fn what_others_have_written_counts_when_there_is_little_left_ns_16() {
     let (layer, room) = room();
-    room.admit(MIB).await.unwrap();
+    room.admit(MIB, 1).await.unwrap();
     fs::write(layer.path().join("others"), vec![1; 6 << 20]).unwrap();
-    assert!(is_full(room.admit(3 * MIB).await));
-    room.admit(MIB).await.unwrap();
+    assert!(is_full(room.admit(3 * MIB, 1).await));
+    room.admit(MIB, 1).await.unwrap();
     fs::remove_file(layer.path().join("others")).unwrap();
-    room.admit(6 * MIB).await.unwrap();
+    room.admit(6 * MIB, 1).await.unwrap();
 }
 
 #[test]
@@ -56,5 +56,14 @@ async fn files_are_counted_as_well_as_bytes_ns_16() {
     for number in 0..100 {
         fs::write(layer.path().join(number.to_string()), "").unwrap();
     }
-    assert!(is_full(room.admit(0).await));
+    assert!(is_full(room.admit(0, 1).await));
+}
+
+#[tokio::test]
+async fn directories_on_the_way_are_counted_ns_16() {
+    let (_layer, room) = room();
+    let way = "d/".repeat(90);
+    assert_eq!(inodes_of(Path::new(&format!("/./{way}f"))), 91);
+    room.admit(0, inodes_of(Path::new(&way))).await.unwrap();
+    assert!(is_full(room.admit(0, 101).await));
 }

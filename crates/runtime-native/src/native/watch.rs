@@ -80,6 +80,10 @@ impl Watch<'_> {
             }
             if self.disk.look() {
                 self.disk.note();
+                if self.disk.is_helpless() {
+                    self.kill();
+                    return self.reap();
+                }
                 // Somebody else may have the number when the executor is gone.
                 if !is_readable(&self.executor.1, Duration::ZERO) {
                     kill_descendants(self.executor.0);

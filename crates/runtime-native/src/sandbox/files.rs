@@ -1,10 +1,12 @@
 //! The files of a sandbox as bytes: asked of its executor, as long as the sandbox runs.
 
+use std::path::Path;
+
 use zareba_runtime::{RuntimeError, SandboxFiles};
 use zareba_wire::{
     BoxFuture, ByteStream, Download, Upload,
     files::{
-        ChangeStream, DirectoryRequest, EntryPage, FileContent, FileStatus, ListRequest,
+        ChangeStream, DirectoryRequest, EntryPage, FileContent, FileStatus, ListRequest, Parents,
         ReadRequest, RemoveRequest, RenameRequest, StatRequest, WatchRequest, WriteRequest,
     },
 };
@@ -13,7 +15,7 @@ use super::NativeSandbox;
 use crate::{
     copy,
     link::{Link, LinkError},
-    native::Spooled,
+    native::{Spooled, inodes_of},
 };
 
 impl NativeSandbox {
@@ -57,7 +59,11 @@ impl SandboxFiles for NativeSandbox {
             });
         };
         Box::pin(async move {
-            let (content, gate) = room.gate(content, Spooled::Named).await?;
+            let made = match request.parents {
+                Parents::Make => inodes_of(Path::new(&request.path)),
+                Parents::Require => 1,
+            };
+            let (content, gate) = room.gate(content, Spooled::Named, made).await?;
             let written = self.ask("write a file", |link| async move {
                 link.write(request, content).await
             });
@@ -89,8 +95,18 @@ impl SandboxFiles for NativeSandbox {
         &self,
         request: DirectoryRequest,
     ) -> BoxFuture<'_, Result<FileStatus, RuntimeError>> {
-        self.ask("make a directory", |link| async move {
-            link.make_directory(request).await
+        let made = match request.parents {
+            Parents::Make => inodes_of(Path::new(&request.path)),
+            Parents::Require => 1,
+        };
+        Box::pin(async move {
+            if let Some(room) = self.room() {
+                room.admit(0, made).await?;
+            }
+            let made = self.ask("make a directory", |link| async move {
+                link.make_directory(request).await
+            });
+            made.await
         })
     }
 
@@ -112,7 +128,8 @@ impl SandboxFiles for NativeSandbox {
                 Some(room) => {
                     request.room = Some(room.left().await);
                     // An archive has no name while it is unpacked.
-                    let (content, gate) = room.gate(content, Spooled::Unnamed).await?;
+                    let made = inodes_of(&request.destination);
+                    let (content, gate) = room.gate(content, Spooled::Unnamed, made).await?;
                     (content, Some(gate))
                 }
                 None => (content, None),

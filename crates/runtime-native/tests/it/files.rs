@@ -1,6 +1,6 @@
 //! Files as bytes, in this process, in a server and in a sandbox.
 
-use std::{future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
+use std::{future::poll_fn, io, path::Path, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::timeout};
 use zareba_executor::{Owner, Transfers};
 use zareba_protocol::{Action, ErrorClass, WriteFile};
 use zareba_runtime::{Runtime, RuntimeError, Sandbox, SandboxFiles, SandboxSpec};
-use zareba_runtime_native::NativeRuntime;
+use zareba_runtime_native::{DiskLimit, NativeRuntime};
 use zareba_wire::{
     ArchiveFormat, ByteStream, Download, Upload, UploadTreatment,
     files::{
@@ -378,6 +378,79 @@ async fn clients_cannot_put_more_into_a_sandbox_than_its_disk_limit_ns_16() {
         .await
         .unwrap();
     assert_eq!(output(&*sandbox, "cat more").await, "room again");
+    sandbox.close().await.unwrap();
+}
+
+/// By directories on the way to a file, by directories alone, and by a copy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn directories_and_copies_end_at_the_disk_limit_ns_16() {
+    let mut walls = fixture::walls();
+    walls.usage.disk = DiskLimit {
+        bytes: 16 << 20,
+        inodes: 500,
+    };
+    let fixture = fixture::native_with(walls);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let files = sandbox.files().unwrap();
+    let way = "d/".repeat(1000);
+    let request = |path: &str| DirectoryRequest {
+        path: path.to_owned(),
+        mode: None,
+        parents: Parents::Make,
+    };
+    let made = files.make_directory(request(&way)).await;
+    assert_eq!(reason(made), FileFailure::Quota);
+    let written = files
+        .write(write_to(&format!("{way}f")), megabytes(0))
+        .await;
+    assert_eq!(reason(written), FileFailure::Quota);
+    let upload = Upload {
+        file_name: "f".to_owned(),
+        destination: way.clone().into(),
+        treatment: UploadTreatment::Store,
+        room: None,
+    };
+    let uploaded = files.upload(upload, megabytes(0)).await;
+    assert_eq!(reason(uploaded), FileFailure::Quota);
+    let source = tempfile::tempdir().unwrap();
+    let large = source.path().join("large");
+    std::fs::write(&large, vec![1; 17 << 20]).unwrap();
+    let copied = sandbox.copy_to(&large, Path::new("/workspace")).await;
+    assert_eq!(reason(copied), FileFailure::Quota);
+    assert_eq!(output(&*sandbox, "ls -A").await, "");
+    files.make_directory(request("a/b/c")).await.unwrap();
+    std::fs::write(&large, vec![1; 4 << 20]).unwrap();
+    sandbox
+        .copy_to(&large, Path::new("/workspace/a"))
+        .await
+        .unwrap();
+    assert_eq!(output(&*sandbox, "stat -c %s a/large").await, "4194304");
+    sandbox.close().await.unwrap();
+}
+
+/// It would be refused half-way, when what is in it is gone already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_with_a_directory_that_cannot_be_changed_is_kept_whole() {
+    let fixture = fixture::native();
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let files = sandbox.files().unwrap();
+    output(
+        &*sandbox,
+        "mkdir -p t/a t/b t/c; touch t/a/x t/b/y; chmod 555 t/b t/c",
+    )
+    .await;
+    let remove = || {
+        files.remove(RemoveRequest {
+            path: "t".to_owned(),
+            depth: Depth::Tree,
+        })
+    };
+    assert_eq!(reason(remove().await), FileFailure::Denied);
+    assert_eq!(output(&*sandbox, "ls t/a t/b").await, "t/a:\nx\n\nt/b:\ny");
+    output(&*sandbox, "chmod 755 t/b").await;
+    // The empty one goes with its parent's permission.
+    remove().await.unwrap();
+    assert_eq!(output(&*sandbox, "ls -A").await, "");
     sandbox.close().await.unwrap();
 }
 

@@ -206,6 +206,51 @@ async fn files_that_become_too_many_or_too_large_are_named_and_can_be_removed_ns
     sandbox.close().await.unwrap();
 }
 
+/// Each command is over before the next look, so that there is nobody left to kill.
+#[tokio::test]
+async fn many_short_commands_do_not_outgrow_the_disk_limit_by_much_ns_16() {
+    const EACH: u64 = 30;
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let mut written = 0;
+    let ended = loop {
+        let command = format!("head -c {EACH}M /dev/zero > f{written}");
+        let action = Action::Run(RunCommand {
+            blocking: true,
+            ..RunCommand::new(&command)
+        });
+        match sandbox.run_action(action.into()).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written * EACH < 1024, "it goes on and on");
+    };
+    let told = std::error::Error::source(&ended).unwrap().to_string();
+    assert!(told.contains("`native.disk`"), "{ended}: {told}");
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+/// A descriptor that waits in a socket is in no process's table.
+#[tokio::test]
+async fn deleted_files_in_a_socket_count_towards_the_disk_limit_ns_16() {
+    const SENT: &str = "python3 - <<'END'\nimport array, os, socket, time\nheld = []\nfor n in range(1000):\n    \
+                        ends = socket.socketpair()\n    held.append(ends)\n    \
+                        file = open(f'x{n}', 'wb', buffering=0)\n    os.unlink(f'x{n}')\n    \
+                        file.write(bytes(2 << 20))\n    \
+                        socket.send_fds(ends[0], [b'x'], [file.fileno()])\n    file.close()\n    \
+                        time.sleep(0.02)\nEND";
+    let fixture = fixture::native_with(TIGHT);
+    let sandbox = fixture.runtime.create(spec()).await.unwrap();
+    let (filled, content) = observe(&*sandbox, SENT).await;
+    assert_eq!(
+        only(&filled).kind,
+        LimitKind::DiskQuotaExceeded,
+        "{content}"
+    );
+    sandbox.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_single_file_cannot_outgrow_the_limit_at_all_ns_15() {
     let fixture = fixture::native_with(TIGHT);

@@ -3,7 +3,8 @@
 //! A walk through directories cannot find them, so they are found where they are held: in the
 //! descriptor tables of the threads, and, as root, in their mappings. A file counts once, however
 //! many processes hold it. What lies in memory is bounded with the memory. A descriptor that is on its
-//! way through a socket is in no table until it is received.
+//! way through a socket is in no table until it is received: a socket in which descriptors wait from one look
+//! to the next counts as a place that could not be looked into.
 //!
 //! Without root, a process that may not be dumped shows its table to nobody. Such a process counts as a
 //! place that could not be looked into, from the second look on: every process is one for a moment,
@@ -38,6 +39,18 @@ pub(super) struct Unlinked {
     device: Option<u64>,
     /// Processes that showed nothing the last time.
     hidden: HashSet<i32>,
+    /// Sockets in which descriptors waited the last time, by their numbers.
+    carrying: HashSet<u64>,
+}
+
+/// What one look has found so far.
+#[derive(Debug, Default)]
+struct Found {
+    held: Held,
+    files: HashSet<(u64, u64)>,
+    hidden: HashSet<i32>,
+    sockets: HashSet<u64>,
+    carrying: HashSet<u64>,
 }
 
 impl Unlinked {
@@ -47,51 +60,77 @@ impl Unlinked {
             init,
             executor,
             hidden: HashSet::new(),
+            carrying: HashSet::new(),
             device: device.ok(),
         }
     }
 
     /// What they hold, or as much of it as can be found until then.
     pub(super) fn held(&mut self, until: Instant) -> Held {
-        let mut held = Held::default();
-        let mut known = HashSet::new();
-        let mut hidden = HashSet::new();
+        let mut found = Found::default();
         for pid in family(self.init) {
             let is_ours = pid == self.init || pid == self.executor;
             for table in tables(pid) {
                 let entries = fs::read_dir(&table);
                 let is_of_descriptors = table.ends_with("fd");
                 let is_denied = is_of_descriptors && entries.as_ref().is_err_and(is_denied);
-                if is_denied && !is_ours && hidden.insert(pid) {
-                    held.unseen += u64::from(self.hidden.contains(&pid));
+                if is_denied && !is_ours && found.hidden.insert(pid) {
+                    found.held.unseen += u64::from(self.hidden.contains(&pid));
                 }
                 for entry in entries.into_iter().flatten().flatten() {
                     if Instant::now() >= until {
-                        return held;
+                        return found.held;
                     }
-                    self.add(&entry.path(), &mut known, &mut held);
+                    self.add(&entry.path(), &mut found);
                 }
             }
         }
-        self.hidden = hidden;
-        held
+        (self.hidden, self.carrying) = (found.hidden, found.carrying);
+        found.held
     }
 
-    fn add(&self, entry: &Path, known: &mut HashSet<(u64, u64)>, held: &mut Held) {
-        let name = fs::read_link(entry);
-        if !name.is_ok_and(|name| is_deleted(name.as_os_str())) {
-            return;
-        }
-        let Ok(found) = fs::metadata(entry) else {
+    fn add(&self, entry: &Path, found: &mut Found) {
+        let Ok(name) = fs::read_link(entry) else {
             return;
         };
-        let is_nameless = found.is_file() && found.nlink() == 0;
-        let is_new = is_nameless && known.insert((found.dev(), found.ino()));
-        if is_new && (self.device == Some(found.dev()) || is_in_overlay(entry)) {
-            held.bytes = held.bytes.saturating_add(found.blocks() * 512);
-            held.inodes += 1;
+        if let Some(socket) = socket_number(name.as_os_str()) {
+            if found.sockets.insert(socket) && carries_descriptors(entry) {
+                found.held.unseen += u64::from(self.carrying.contains(&socket));
+                found.carrying.insert(socket);
+            }
+            return;
+        }
+        if !is_deleted(name.as_os_str()) {
+            return;
+        }
+        let Ok(file) = fs::metadata(entry) else {
+            return;
+        };
+        let is_nameless = file.is_file() && file.nlink() == 0;
+        let is_new = is_nameless && found.files.insert((file.dev(), file.ino()));
+        if is_new && (self.device == Some(file.dev()) || is_in_overlay(entry)) {
+            found.held.bytes = found.held.bytes.saturating_add(file.blocks() * 512);
+            found.held.inodes += 1;
         }
     }
+}
+
+/// The number of a socket, by the name that its descriptor has.
+fn socket_number(name: &OsStr) -> Option<u64> {
+    let name = name.to_str()?.strip_prefix("socket:[")?;
+    name.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether descriptors wait in a socket for its reader. A kernel before 5.11 does not say.
+fn carries_descriptors(entry: &Path) -> bool {
+    let number = entry.file_name();
+    let table = entry.parent().and_then(Path::parent);
+    let Some((number, table)) = number.zip(table) else {
+        return false;
+    };
+    let text = fs::read_to_string(table.join("fdinfo").join(number)).unwrap_or_default();
+    let waiting = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
+    waiting.is_some_and(|count| count.trim() != "0")
 }
 
 /// Where the kernel lists what a process holds. A thread can have a table of descriptors of its own, and the
