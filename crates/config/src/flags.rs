@@ -54,9 +54,15 @@ impl Override {
     }
 }
 
-/// Adds the flags, later ones over earlier ones.
+/// Adds the flags, later ones over earlier ones. A flag that stands for settings of several runtimes is
+/// wrong once, not once for each of them.
 pub(crate) fn apply(overrides: &[Override], assembly: &mut Assembly) {
+    let mut refused: Vec<(&str, &str)> = Vec::new();
     for Override { key, value, flag } in overrides {
+        if refused.contains(&(flag, value)) {
+            continue;
+        }
+        let problems = assembly.problems.len();
         let origin = Origin::Flag { name: flag.clone() };
         match Target::find(key) {
             Some(target) => assembly.assign(Assignment {
@@ -72,6 +78,9 @@ pub(crate) fn apply(overrides: &[Override], assembly: &mut Assembly) {
                 let hint = hint::for_key(key);
                 assembly.problems.push(Problem { origin, kind, hint });
             }
+        }
+        if assembly.problems.len() > problems {
+            refused.push((flag, value));
         }
     }
 }

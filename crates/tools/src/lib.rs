@@ -30,7 +30,7 @@ pub use json::JsonShape;
 pub use name::{InvalidToolName, ToolName};
 pub use outcome::observation;
 pub use python::{Entrypoint, InvalidEntrypoint, LoadFailure, Loaded, PythonHost, PythonOptions};
-pub use registry::{Registry, TOOLS_MAX};
+pub use registry::{CALL_TIMEOUT, Registry, TOOLS_MAX};
 pub use tool::{Host, Tool};
 /// Where hosts of tools run, such as a sandbox.
 pub use zareba_wire::program::{Place, PlaceError};

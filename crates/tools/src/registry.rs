@@ -21,7 +21,7 @@ const KNOWN_MAX: usize = 20;
 const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
 
 /// How long a call may take that does not say so itself.
-const TIMEOUT: Duration = Duration::from_secs(300);
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The tools of one session, in the order in which they were added. Clones share them.
 #[derive(Clone, Default)]
@@ -140,7 +140,7 @@ impl Registry {
                 return Err(ToolError::Invalid { tool, problems });
             }
         }
-        let limit = call.timeout.unwrap_or(TIMEOUT);
+        let limit = call.timeout.unwrap_or(CALL_TIMEOUT);
         let returned = match tokio::time::timeout(limit, tool.call(call)).await {
             Ok(returned) => returned?,
             Err(_) => {

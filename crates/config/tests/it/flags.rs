@@ -67,3 +67,18 @@ fn a_value_that_does_not_fit_is_a_mistake() {
         ]
     );
 }
+
+#[test]
+fn a_flag_for_several_runtimes_is_wrong_once() {
+    let mut case = Case::new();
+    for key in ["native.memory", "docker.memory"] {
+        case = case.flag("--memory", key, "lots");
+    }
+    assert_eq!(
+        case.complaints(),
+        [
+            "flag `--memory`: `native.memory` must be a number of bytes, or one with a unit of 1024s such as \
+             \"512MiB\" or \"2G\", not \"lots\""
+        ]
+    );
+}

@@ -54,7 +54,7 @@ pub(crate) struct ServeToolsArguments {
     /// How many calls run at once, besides asynchronous ones [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u8>,
-    /// End a call after this many seconds [default: 600]
+    /// End a call after this many seconds [default: 300]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
     /// Refuse arguments that do not fit the tool's schema; CAMEL passes everything on
@@ -62,4 +62,22 @@ pub(crate) struct ServeToolsArguments {
     pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use zareba_tools::CALL_TIMEOUT;
+
+    use super::*;
+
+    #[test]
+    fn the_limit_of_a_call_is_the_one_that_the_help_tells() {
+        let command = ServeToolsArguments::augment_args(Command::new("serve"));
+        let mut arguments = command.get_arguments();
+        let timeout = arguments.find(|argument| argument.get_id() == "timeout");
+        let help = timeout.and_then(|it| it.get_help()).unwrap().to_string();
+        let told = format!("[default: {}]", CALL_TIMEOUT.as_secs());
+        assert!(help.ends_with(&told), "{help}");
+    }
 }
