@@ -16,36 +16,85 @@ use zareba_session::{
 use crate::auth::Principal;
 
 pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> NewSession {
-    let request = request(&create);
-    let secrets = create.secrets.into_iter();
+    // Without `..`: a field that is added to the API is decided about here.
+    let api::CreateSession {
+        id,
+        runtime,
+        image,
+        workspace,
+        environment,
+        secrets,
+        labels,
+        no_change_timeout,
+        timeout,
+        network,
+        resources,
+        workspace_mode,
+        user,
+        mounts,
+        plugins,
+        best_effort,
+        limits,
+        setup,
+    } = create;
+    let api::KeyQuota {
+        sessions,
+        actions_per_minute: _,
+        memory_max: _,
+        cpus_max: _,
+        pids_max: _,
+        disk_max: _,
+        life_max,
+        networks: _,
+        hosts: _,
+    } = quota;
+    let secrets = secrets.into_iter();
     NewSession {
-        id: create.id,
+        id,
         name: None,
-        runtime: create.runtime,
-        image: create.image,
-        workspace: create.workspace.map(PathBuf::from),
-        environment: create.environment.into_iter().collect(),
+        runtime,
+        image,
+        workspace: workspace.map(PathBuf::from),
+        environment: environment.into_iter().collect(),
         secrets: secrets
             .map(|(name, value)| (name, Secret(value.0)))
             .collect(),
-        labels: create.labels,
-        no_change_timeout: create.no_change_timeout.map(api::Seconds::duration),
-        timeout: create.timeout.map(api::Seconds::duration),
-        limits: SessionLimits {
-            idle_timeout: create.limits.idle_timeout.map(api::Seconds::duration),
-            when_idle: create.limits.when_idle.map(idle_to),
-            life_max: create.limits.life_max.map(api::Seconds::duration),
-        },
-        setup: match create.setup {
+        labels,
+        no_change_timeout: no_change_timeout.map(api::Seconds::duration),
+        timeout: timeout.map(api::Seconds::duration),
+        limits: session_limits(limits),
+        setup: match setup {
             api::Setup::Workspace => Setup::Workspace,
             api::Setup::Nothing => Setup::Nothing,
         },
-        request,
+        request: SandboxRequest {
+            user,
+            mounts,
+            plugins,
+            strictness: match best_effort {
+                true => Strictness::BestEffort,
+                false => Strictness::Strict,
+            },
+            ..walls(network, resources, workspace_mode)
+        },
         maxima: maxima(quota),
         reach: reach(quota),
-        life_max: quota.life_max.map(api::Seconds::duration),
+        life_max: life_max.map(api::Seconds::duration),
         scale: None,
-        quota: quota.sessions,
+        quota: *sessions,
+    }
+}
+
+fn session_limits(limits: api::SessionLimits) -> SessionLimits {
+    let api::SessionLimits {
+        idle_timeout,
+        when_idle,
+        life_max,
+    } = limits;
+    SessionLimits {
+        idle_timeout: idle_timeout.map(api::Seconds::duration),
+        when_idle: when_idle.map(idle_to),
+        life_max: life_max.map(api::Seconds::duration),
     }
 }
 
@@ -82,35 +131,34 @@ pub(crate) fn session_update(update: api::UpdateSession, quota: &api::KeyQuota) 
     }
 }
 
-fn request(create: &api::CreateSession) -> SandboxRequest {
+/// What is asked of the walls.
+fn walls(
+    network: Option<api::Network>,
+    resources: api::Resources,
+    workspace_mode: Option<api::WorkspaceMode>,
+) -> SandboxRequest {
     let api::Resources {
         memory,
         cpus,
         pids,
         disk,
-    } = create.resources;
+    } = resources;
     SandboxRequest {
-        network: create.network.clone().map(|network| NetworkRequest {
-            mode: network.mode,
-            allow: network.allow,
-            deny: network.deny,
+        network: network.map(|api::Network { mode, allow, deny }| NetworkRequest {
+            mode,
+            allow,
+            deny,
         }),
         memory_bytes: memory.map(|bytes| bytes.0),
         cpu_millis: cpus.map(api::Cpus::millis),
         pids,
         disk_bytes: disk.map(|bytes| bytes.0),
-        workspace_mode: create.workspace_mode.map(|mode| match mode {
+        workspace_mode: workspace_mode.map(|mode| match mode {
             api::WorkspaceMode::ReadOnly => WorkspaceMode::ReadOnly,
             api::WorkspaceMode::CopyOnWrite => WorkspaceMode::CopyOnWrite,
             api::WorkspaceMode::ReadWrite => WorkspaceMode::ReadWrite,
         }),
-        user: create.user.clone(),
-        mounts: create.mounts.clone(),
-        plugins: create.plugins.clone(),
-        strictness: match create.best_effort {
-            true => Strictness::BestEffort,
-            false => Strictness::Strict,
-        },
+        ..SandboxRequest::default()
     }
 }
 

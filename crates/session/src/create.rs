@@ -1,6 +1,6 @@
 //! Making a session: what is asked for is checked, written down and begun.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::{
     mask::Mask,
     permit,
     start::Ingredients,
-    workspace,
+    update, workspace,
 };
 
 /// Writes a session down and has it started.
@@ -34,6 +34,8 @@ pub(crate) async fn session(
     new.request = permit::permitted(&new, &*runtime, &common.options.permissions)?;
     let grant = runtime.grant(&new.request)?;
     new.reach.require_held(&grant)?;
+    let age = Duration::ZERO;
+    update::require_permitted(new.limits, &common.options, new.life_max, age)?;
     new.limits = new.limits.bounded(&common.options, new.life_max);
     if let Some(workspace) = &new.workspace {
         new.workspace = Some(workspace::allowed(workspace, &common.options.workspaces).await?);

@@ -77,8 +77,8 @@ pub struct SessionLimits {
 }
 
 impl SessionLimits {
-    /// What is written down of what was asked for: never more than the server's settings or a key's
-    /// longest life allow, so that nobody is told of a limit that does not hold.
+    /// What is written down of limits that are permitted: what was asked for, and a key's longest life
+    /// where no life was, so that a client is told of the limit that holds.
     pub(crate) fn bounded(self, options: &SessionsOptions, of_key: Option<Duration>) -> Self {
         let life_max = stricter_of(self.life_max, of_key);
         let held = Self { life_max, ..self }.within(options);

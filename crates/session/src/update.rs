@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    Idle, Requester, SessionError, SessionLimits, check, conductor::Conductor, event,
-    options::stricter_of,
+    Idle, Requester, SessionError, SessionLimits, SessionsOptions, check, conductor::Conductor,
+    event, options::stricter_of,
 };
 
 /// What shall be different about a session; what is left out stays.
@@ -92,37 +92,52 @@ impl Conductor {
         if let Some(labels) = &update.labels {
             check::labels(labels)?;
         }
-        let options = &self.common.options;
-        let held = asked.within(options);
-        let most = stricter_of(
-            options.life_max,
-            update.life_max.filter(|_| update.life.is_some()),
-        );
-        if let (Some(life), Some(most)) = (asked.life_max, most)
-            && life > most
-        {
-            let left = most.saturating_sub(self.age()).as_secs();
-            let hint = format!(
-                "ask for {} seconds from its start or less, of which {left} are left",
-                most.as_secs()
-            );
-            return Err(beyond("life_max", "a longer life", hint));
-        }
-        if update.idle_timeout.is_some() && held.idle_timeout != asked.idle_timeout {
-            let seconds = options.idle_timeout.as_secs();
-            let hint = format!("ask for {seconds} seconds or less");
-            return Err(beyond("idle_timeout", "a longer idle time", hint));
-        }
-        if update.when_idle.is_some() && held.when_idle != asked.when_idle {
-            let hint = "leave `when_idle` out, or ask for `close`".to_owned();
-            return Err(beyond(
-                "when_idle",
-                "less to happen to an idle session",
-                hint,
-            ));
-        }
+        let newly_asked = SessionLimits {
+            idle_timeout: update.idle_timeout,
+            when_idle: update.when_idle,
+            life_max,
+        };
+        let of_key = update.life_max.filter(|_| update.life.is_some());
+        require_permitted(newly_asked, &self.common.options, of_key, self.age())?;
         Ok(asked)
     }
+}
+
+/// Refuses limits of a session of this age that are asked for beyond what the operator's settings or the key
+/// permit. What is not asked for is permitted.
+pub(crate) fn require_permitted(
+    asked: SessionLimits,
+    options: &SessionsOptions,
+    of_key: Option<Duration>,
+    age: Duration,
+) -> Result<(), SessionError> {
+    let held = asked.within(options);
+    let most = stricter_of(options.life_max, of_key);
+    if let (Some(life), Some(most)) = (asked.life_max, most)
+        && life > most
+    {
+        let left = match age.is_zero() {
+            true => String::new(),
+            false => {
+                let left = most.saturating_sub(age).as_secs();
+                format!(", of which {left} are left")
+            }
+        };
+        let seconds = most.as_secs();
+        let hint = format!("ask for {seconds} seconds from its start or less{left}");
+        return Err(beyond("life_max", "a longer life", hint));
+    }
+    if asked.idle_timeout.is_some() && held.idle_timeout != asked.idle_timeout {
+        let seconds = options.idle_timeout.as_secs();
+        let hint = format!("ask for {seconds} seconds or less");
+        return Err(beyond("idle_timeout", "a longer idle time", hint));
+    }
+    if asked.when_idle.is_some() && held.when_idle != asked.when_idle {
+        let hint = "leave `when_idle` out, or ask for `close`".to_owned();
+        let asked = "less to happen to an idle session";
+        return Err(beyond("when_idle", asked, hint));
+    }
+    Ok(())
 }
 
 /// Limits as the log tells them, in seconds.

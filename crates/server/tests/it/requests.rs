@@ -1,9 +1,9 @@
 //! What a session asks of its sandbox: it holds, or the answer says what does not.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
-    fixture::Site,
+    fixture::{Site, run},
     http::{Request, Response},
 };
 
@@ -76,6 +76,128 @@ async fn what_a_runtime_cannot_hold_is_refused_with_its_field_and_a_hint() {
         json!([]),
         "a refused request leaves no session"
     );
+    site.stop().await;
+}
+
+/// Every field of a new session as the contract names them: its own, and those of its parts.
+fn contracted_fields() -> Vec<String> {
+    let contract = include_str!("../../../../openapi/zareba.json");
+    let contract: Value = serde_json::from_str(contract).unwrap();
+    let schemas = &contract["components"]["schemas"];
+    let names = |schema: &str| {
+        let fields = schemas[schema]["properties"].as_object().unwrap();
+        fields.keys().cloned().collect::<Vec<_>>()
+    };
+    let parts = [
+        ("network", "Network"),
+        ("resources", "Resources"),
+        ("limits", "SessionLimits"),
+    ];
+    let whole = names("CreateSession").into_iter();
+    let whole = whole.filter(|name| parts.iter().all(|(part, _)| part != name));
+    let of_parts = parts.into_iter().flat_map(|(part, schema)| {
+        let names = names(schema).into_iter();
+        names.map(move |name| format!("{part}.{name}"))
+    });
+    whole.chain(of_parts).collect()
+}
+
+/// A body that asks for something else than usual by this field alone.
+fn body_with(field: &str) -> Value {
+    let value = match field {
+        "id" => json!("chosen"),
+        "runtime" => json!("nowhere"),
+        "image" => json!("debian"),
+        "workspace" => json!("/srv"),
+        "environment" | "secrets" => json!({ "PROBE": "here" }),
+        "labels" => json!({ "a": "1" }),
+        "no_change_timeout" | "timeout" => json!(0.2),
+        "network.mode" => json!("none"),
+        "network.allow" | "network.deny" => json!(["a.example"]),
+        "resources.memory" | "resources.disk" => json!(64 << 20),
+        "resources.cpus" => json!(0.5),
+        "resources.pids" => json!(64),
+        "workspace_mode" => json!("read-only"),
+        "user" => json!("1000"),
+        "mounts" => json!(["/srv:/srv"]),
+        "plugins" => json!(["jupyter"]),
+        "limits.idle_timeout" | "limits.life_max" => json!(60),
+        "limits.when_idle" => json!("close"),
+        // Of another field, without which this one has nothing to do.
+        "best_effort" => return json!({ "best_effort": true, "user": "1000" }),
+        other => panic!("the field `{other}` has no sample here: say what it asks for"),
+    };
+    let mut value = value;
+    for name in field.rsplit('.') {
+        value = Value::Object(Map::from_iter([(name.to_owned(), value)]));
+    }
+    value
+}
+
+/// What a client sees of a session, apart from what differs in each.
+async fn seen(site: &Site, session: &Value) -> Value {
+    let mut shown = session.clone();
+    for volatile in ["created", "last_active", "next_event", "workspace"] {
+        shown.as_object_mut().unwrap().remove(volatile);
+    }
+    let id = shown["id"].as_str().unwrap().to_owned();
+    if id.len() == 32 {
+        shown.as_object_mut().unwrap().remove("id");
+    }
+    let path = format!("/v1/sessions/{id}/actions");
+    let probed = site.post(path, run("test -z \"$PROBE\"; echo $?; sleep 1"));
+    let probed = probed.await.expect(200);
+    json!([
+        shown,
+        probed["content"],
+        probed["extras"]["metadata"]["exit_code"]
+    ])
+}
+
+/// A field that the contract has is read, or refused by a client's mistake being told.
+#[tokio::test]
+async fn every_field_of_the_contract_changes_the_session_or_is_refused() {
+    let site = Site::start().await;
+    let usual = asked(&site, json!({})).await.expect(201);
+    let usual = seen(&site, &usual).await;
+    // What the workspace brings is run or not: a test of sessions with a workspace shows it.
+    let fields = contracted_fields().into_iter().filter(|it| it != "setup");
+    for field in fields {
+        let answer = asked(&site, body_with(&field)).await;
+        match answer.status {
+            201 => {
+                let made = seen(&site, &answer.json()).await;
+                assert_ne!(made, usual, "`{field}` is accepted without effect");
+            }
+            status => {
+                assert!(
+                    [400, 403, 422].contains(&status),
+                    "`{field}`: {}",
+                    answer.text()
+                );
+                assert!(answer.json()["error"]["message"].is_string(), "`{field}`");
+            }
+        }
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_life_beyond_the_keys_is_refused_at_creation_as_it_is_later() {
+    let site = Site::start().await;
+    let key = json!({ "owner": "ann", "scope": "session", "quota": { "life_max": 60 } });
+    let key = site.key(key).await;
+    let create = async |life: u64| {
+        let body = json!({ "limits": { "life_max": life } });
+        site.send(Request::post("/v1/sessions", &body).key(&key))
+            .await
+    };
+    let refused = create(61).await.expect(403);
+    assert_eq!(refused["error"]["field"], "limits.life_max");
+    let hint = "ask for 60 seconds from its start or less";
+    assert_eq!(refused["error"]["hint"], hint);
+    let made = create(59).await.expect(201);
+    assert_eq!(made["limits"]["life_max"], 59.0);
     site.stop().await;
 }
 

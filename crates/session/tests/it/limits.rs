@@ -173,12 +173,43 @@ async fn g_3_a_client_cannot_lengthen_what_the_operator_set() {
         ..place.options()
     };
     let sessions = place.serve_with(options).await;
+    let usual = SessionLimits::default();
+    for (limit, limits) in [
+        (
+            "idle_timeout",
+            SessionLimits {
+                idle_timeout: Some(Duration::from_secs(3600)),
+                ..usual
+            },
+        ),
+        (
+            "when_idle",
+            SessionLimits {
+                when_idle: Some(Idle::Stay),
+                ..usual
+            },
+        ),
+        (
+            "life_max",
+            SessionLimits {
+                life_max: Some(Duration::from_secs(36_000)),
+                ..usual
+            },
+        ),
+    ] {
+        let new = NewSession {
+            limits,
+            ..on("cli")
+        };
+        let refused = sessions.create(new, owner()).await.unwrap_err();
+        let SessionError::LimitNotPermitted { limit: named, .. } = refused else {
+            panic!("{limit}: {refused}");
+        };
+        assert_eq!(named, limit);
+    }
+    // A key's life that is longer than the settings allow was not asked for, and is held to them.
     let new = NewSession {
-        limits: SessionLimits {
-            idle_timeout: Some(Duration::from_secs(3600)),
-            when_idle: Some(Idle::Stay),
-            life_max: Some(Duration::from_secs(36_000)),
-        },
+        life_max: Some(Duration::from_secs(36_000)),
         ..on("cli")
     };
     let session = sessions.create_ready(new, owner()).await.unwrap();
