@@ -64,6 +64,8 @@ class Started(Provider):
         environment = os.environ | {'HOME': str(self.home), 'ZAREBA_STATE_DIRECTORY': str(self.state)}
         if runtime:
             environment['ZAREBA_RUNTIME_KIND'] = runtime
+        # Their client names an image in every request, and the cases need the tools of this machine.
+        environment['ZAREBA_SERVER_OPENHANDS_UNKNOWN_IMAGE'] = 'this-machine'
         with self.words.open('wb') as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:

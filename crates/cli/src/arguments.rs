@@ -11,6 +11,7 @@ mod egress;
 mod exec;
 mod executor;
 mod image;
+mod life;
 mod mcp;
 mod members;
 mod other;
@@ -37,6 +38,7 @@ pub(crate) use egress::EgressArguments;
 pub(crate) use exec::{ExecArguments, KeepArguments, ProgramArguments};
 pub(crate) use executor::{DEFAULT_USERNAME, ExecutorArguments};
 pub(crate) use image::{BuildArguments, BuilderName, ImageArguments, ImageCommand, PruneArguments};
+pub(crate) use life::LifeArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use members::{
     CpArguments, DiffArguments, GcArguments, InspectArguments, LogsArguments, PauseArguments,
@@ -61,7 +63,7 @@ pub(crate) use tools::{
     ToolsArguments, ToolsCommand, ToolsSource,
 };
 pub(crate) use trust::TrustArguments;
-pub(crate) use update::{IdleArgument, UpdateArguments};
+pub(crate) use update::UpdateArguments;
 
 use crate::exit::Exit;
 

@@ -11,6 +11,7 @@ mod docker;
 mod fleet;
 mod names;
 mod place;
+mod unread;
 mod walls;
 
 use std::{error::Error, sync::Arc, time::Duration};
@@ -25,6 +26,7 @@ use zareba_runtime_native::ServerLifetime;
 use zareba_session::{AdmittedSandbox, AllowAll, Requester, Unkept};
 
 use crate::{
+    arguments::LifeArguments,
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -33,7 +35,7 @@ use crate::{
 };
 
 pub(crate) use about::of_settings as about;
-pub(crate) use asked::{asked_spec, tell_not_held};
+pub(crate) use asked::{asked_spec, server_options, tell_not_held};
 pub(crate) use backend::{Backend, Place};
 pub(crate) use fleet::{Fleet, Member};
 
@@ -62,17 +64,22 @@ pub(crate) fn within(
     configuration: &Configuration,
     work: impl AsyncFnOnce(Arc<dyn Sandbox>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    within_named(
-        context,
-        configuration,
-        Wanted::default(),
-        async |sandbox, signals| {
-            tokio::select! {
-                outcome = work(sandbox) => outcome,
-                signal = signals.next() => Ok(Exit::Command(128 + signal)),
-            }
-        },
-    )
+    within_wanted(context, configuration, Wanted::default(), work)
+}
+
+/// The same with what else is known of the sandbox.
+pub(crate) fn within_wanted(
+    context: &Context,
+    configuration: &Configuration,
+    wanted: Wanted<'_>,
+    work: impl AsyncFnOnce(Arc<dyn Sandbox>) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    within_named(context, configuration, wanted, async |sandbox, signals| {
+        tokio::select! {
+            outcome = work(sandbox) => outcome,
+            signal = signals.next() => Ok(Exit::Command(128 + signal)),
+        }
+    })
 }
 
 /// What else is known of a sandbox before it is made.
@@ -82,6 +89,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) name: Option<SandboxId>,
     /// The command that it is made for.
     pub(crate) command: &'a [String],
+    /// When it ends, where that can be said.
+    pub(crate) life: LifeArguments,
 }
 
 /// The same with a name for the sandbox, and with work that takes signals itself.
@@ -92,7 +101,12 @@ pub(crate) fn within_named(
     work: impl AsyncFnOnce(Arc<dyn Sandbox>, &mut Signals) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let settings = &configuration.settings;
-    let Wanted { name, command } = wanted;
+    let Wanted {
+        name,
+        command,
+        life,
+    } = wanted;
+    require_server_for(context, &life)?;
     require_workspace(context, settings)?;
     let place = Place::new(context, settings);
     offspring::adopt_orphans();
@@ -103,7 +117,8 @@ pub(crate) fn within_named(
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs)?;
+        let told = server_options(configuration, &life);
+        let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs, told)?;
         let spec = spec_named(context, configuration, name)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec) => {
@@ -216,6 +231,19 @@ fn causes(error: &RuntimeError) -> impl Iterator<Item = &(dyn Error + 'static)> 
     std::iter::successors(Some(error as &(dyn Error + 'static)), |error| {
         (*error).source()
     })
+}
+
+/// Refuses limits to the life of a sandbox where nothing would keep them: beside a sandbox of this machine
+/// no process waits for its end.
+pub(crate) fn require_server_for(context: &Context, life: &LifeArguments) -> Result<(), Failure> {
+    let Some(flag) = life.first_flag().filter(|_| context.server().is_none()) else {
+        return Ok(());
+    };
+    let message = format!("`{flag}` is for sandboxes of a server");
+    Err(Failure::new(Exit::Usage, message).hint(
+        "name one by `--server`, which `zareba serve` starts; sandboxes of this machine live until \
+         `zareba stop`, and `run --timeout` bounds a command",
+    ))
 }
 
 /// Refuses a workspace that does not exist: more likely a slip than a wish.

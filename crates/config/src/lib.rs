@@ -77,7 +77,8 @@ pub use settings::{
     LocalSettings, LogDurability, LogSettings, McpProgram, McpRemote, McpSettings,
     NativePoolSettings, NativeSettings, NetworkReach, NetworkRules, PoolSettings, RuntimeKind,
     RuntimeSettings, SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings,
-    StateSettings, SystemMode, TelemetrySettings, WhenIdle, WorkspaceMode, openhands,
+    StateSettings, SystemMode, TelemetrySettings, UnknownImages, WhenIdle, WorkspaceMode,
+    openhands,
 };
 pub use show::Row;
 pub use trust::{TrustError, TrustedFile, TrustedFiles};

@@ -21,7 +21,8 @@ pub use native::{
     NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode, WorkspaceMode,
 };
 pub use server::{
-    LogDurability, LogSettings, NetworkRules, ServerSettings, SessionSettings, WhenIdle,
+    LogDurability, LogSettings, NetworkRules, ServerSettings, SessionSettings, UnknownImages,
+    WhenIdle,
 };
 pub use telemetry::TelemetrySettings;
 pub use variables::SandboxVariables;

@@ -18,5 +18,5 @@ mod zareba;
 
 pub use openhands::{OpenHandsOptions, OpenHandsRuntime};
 pub use sandbox::{Farewell, VariableStore};
-pub use zareba::{ZarebaOptions, ZarebaRuntime};
+pub use zareba::{TimeLimit, ZarebaOptions, ZarebaRuntime};
 pub use zareba_client::{ApiKey, InvalidAddress};

@@ -149,7 +149,7 @@ impl Shared {
             id: handle.id,
             runtime: NAME,
             workspace,
-            timeout: handle.timeout,
+            timeout: Some(handle.timeout),
             not_held: handle.not_held,
             variables: self.options.variables,
             farewell: handle.farewell,

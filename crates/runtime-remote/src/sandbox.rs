@@ -54,7 +54,8 @@ pub(crate) struct Parts {
     pub(crate) workspace: PathBuf,
     /// What was asked for and does not hold.
     pub(crate) not_held: Vec<RequestField>,
-    pub(crate) timeout: Duration,
+    /// How long an action may take that does not say so itself; `None` is as the other side says.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) variables: VariableStore,
     pub(crate) farewell: Farewell,
     pub(crate) statuses: Statuses,
@@ -158,10 +159,10 @@ impl Drop for RemoteSandbox {
 
 impl Place {
     async fn run(&self, action: ActionEvent) -> Result<ObservationEvent, RuntimeError> {
-        // Said here and not left to the other side, so that both wait equally long.
-        let action = match action.hard_timeout() {
-            Some(_) => action,
-            None => action.with_timeout(self.parts.timeout.as_secs_f64()),
+        // Said here where it is known, so that both sides wait equally long.
+        let action = match (action.hard_timeout(), self.parts.timeout) {
+            (None, Some(timeout)) => action.with_timeout(timeout.as_secs_f64()),
+            _ => action,
         };
         let work = async {
             let _turn = self.turns.wait(&action).await;

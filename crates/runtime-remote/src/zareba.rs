@@ -6,12 +6,12 @@ mod link;
 mod port;
 mod programs;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 use zareba_client::{
     Bytes, Client, ClientError, Cpus, CreateSession, ErrorCode, Network, PageQuery, Resources,
-    Session, SessionState, Setup, WorkspaceMode as ApiWorkspaceMode,
+    Seconds, Session, SessionLimits, SessionState, Setup, WorkspaceMode as ApiWorkspaceMode,
 };
 use zareba_protocol::{RuntimeStatus, SessionId};
 use zareba_runtime::{
@@ -42,8 +42,16 @@ pub struct ZarebaRuntime {
 pub struct ZarebaOptions {
     /// The runtime that sessions have there; `None` is the server's own choice.
     pub runtime: Option<String>,
-    /// How long an action may take in a sandbox that was found again.
-    pub action_timeout: Duration,
+    /// Whose limit counts for how long an action may take that does not say so itself.
+    pub timeout: TimeLimit,
+    /// Whose limit counts for how long a command may be silent.
+    pub no_change_timeout: TimeLimit,
+    /// How long an action may take in a sandbox that was found again; `None` is as the server says.
+    pub action_timeout: Option<Duration>,
+    /// When sessions go to sleep and when they end; what is left out is as the server says.
+    pub limits: SessionLimits,
+    /// Labels of the sessions.
+    pub labels: BTreeMap<String, String>,
     /// What becomes of a sandbox when its handle is dropped.
     pub farewell: Farewell,
 }
@@ -52,9 +60,28 @@ impl Default for ZarebaOptions {
     fn default() -> Self {
         Self {
             runtime: None,
-            action_timeout: Duration::from_secs(120),
+            timeout: TimeLimit::OfSpec,
+            no_change_timeout: TimeLimit::OfSpec,
+            action_timeout: Some(Duration::from_secs(120)),
+            limits: SessionLimits::default(),
+            labels: BTreeMap::new(),
             farewell: Farewell::Close,
         }
+    }
+}
+
+/// Whose limit in time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// That of the spec: the server is told of it.
+    OfSpec,
+    /// That of the server's operator: the server is told of none.
+    OfServer,
+}
+
+impl TimeLimit {
+    fn told(self, of_spec: Duration) -> Option<Duration> {
+        (self == Self::OfSpec).then_some(of_spec)
     }
 }
 
@@ -81,21 +108,12 @@ impl ZarebaRuntime {
     }
 }
 
-impl Shared {
-    async fn create(&self, spec: SandboxSpec) -> Result<RemoteSandbox, RuntimeError> {
-        let timeout = spec.timeout;
-        let statuses = Statuses::new(spec.on_status.clone());
-        let new = self.wanted(spec)?;
-        let starting = "the server was asked for a session";
-        statuses.change(RuntimeStatus::StartingRuntime, starting);
-        let session = self.client.create_session(new).await.map_err(started_not)?;
-        let id = sandbox_id(&session.id)?;
-        let farewell = self.options.farewell;
-        let sandbox = self.handle(id, &session, timeout, farewell, statuses);
-        sandbox.begin().await
-    }
-
-    fn wanted(&self, spec: SandboxSpec) -> Result<CreateSession, RuntimeError> {
+impl ZarebaOptions {
+    /// The session that a server is asked for.
+    ///
+    /// # Errors
+    /// When no server can be told of a part of the spec.
+    pub fn session(&self, spec: SandboxSpec) -> Result<CreateSession, RuntimeError> {
         let variables = Variables::new(spec.environment)?;
         let id = spec.id.map(|id| SessionId::new(id.as_str())).transpose();
         let id = id.map_err(|error| RuntimeError::Invalid {
@@ -120,6 +138,8 @@ impl Shared {
             strictness,
         } = spec.request;
         let pairs = variables.iter();
+        let no_change_timeout = self.no_change_timeout.told(spec.no_change_timeout);
+        // Every field by its name: one that is added to the API is decided about here.
         Ok(CreateSession {
             network: network.map(|network| Network {
                 mode: network.mode,
@@ -142,25 +162,42 @@ impl Shared {
             plugins,
             best_effort: strictness == Strictness::BestEffort,
             id,
-            runtime: self.options.runtime.clone(),
+            runtime: self.runtime.clone(),
             image: spec.image,
             workspace,
             environment: pairs
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
-            no_change_timeout: Some(spec.no_change_timeout.into()),
-            timeout: Some(spec.timeout.into()),
+            secrets: BTreeMap::new(),
+            labels: self.labels.clone(),
+            no_change_timeout: no_change_timeout.map(Seconds::from),
+            timeout: self.timeout.told(spec.timeout).map(Seconds::from),
+            limits: self.limits,
             // Whoever uses this sandbox sets it up.
             setup: Setup::Nothing,
-            ..CreateSession::default()
         })
+    }
+}
+
+impl Shared {
+    async fn create(&self, spec: SandboxSpec) -> Result<RemoteSandbox, RuntimeError> {
+        let timeout = self.options.timeout.told(spec.timeout);
+        let statuses = Statuses::new(spec.on_status.clone());
+        let new = self.options.session(spec)?;
+        let starting = "the server was asked for a session";
+        statuses.change(RuntimeStatus::StartingRuntime, starting);
+        let session = self.client.create_session(new).await.map_err(started_not)?;
+        let id = sandbox_id(&session.id)?;
+        let farewell = self.options.farewell;
+        let sandbox = self.handle(id, &session, timeout, farewell, statuses);
+        sandbox.begin().await
     }
 
     fn handle(
         &self,
         id: SandboxId,
         session: &Session,
-        timeout: Duration,
+        timeout: Option<Duration>,
         farewell: Farewell,
         statuses: Statuses,
     ) -> RemoteSandbox {

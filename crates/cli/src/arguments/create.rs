@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::SandboxArguments;
+use super::{LifeArguments, SandboxArguments};
 
 /// Make a sandbox that stays until it is stopped
 #[derive(Args, Debug)]
@@ -20,4 +20,6 @@ pub(crate) struct CreateArguments {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
+    #[command(flatten)]
+    pub(crate) life: LifeArguments,
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-use super::SandboxArguments;
+use super::{LifeArguments, SandboxArguments};
 
 /// Give a sandbox to a client of the Model Context Protocol
 #[derive(Args, Debug)]
@@ -38,4 +38,6 @@ pub(crate) struct McpArguments {
     pub(crate) approve: Vec<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
+    #[command(flatten)]
+    pub(crate) life: LifeArguments,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::SandboxArguments;
+use super::{LifeArguments, SandboxArguments};
 use crate::terminal_session::Attachment;
 
 /// Run one command in a fresh sandbox
@@ -55,6 +55,8 @@ pub(crate) struct RunArguments {
     pub(crate) command: Vec<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
+    #[command(flatten)]
+    pub(crate) life: LifeArguments,
 }
 
 impl RunArguments {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use zareba_client::Idle;
 
 use super::{split_variable, times::span};
 
@@ -48,12 +49,22 @@ pub(crate) enum IdleArgument {
     Stay,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+impl From<IdleArgument> for Idle {
+    fn from(argument: IdleArgument) -> Self {
+        match argument {
+            IdleArgument::Pause => Self::Pause,
+            IdleArgument::Close => Self::Close,
+            IdleArgument::Stay => Self::Stay,
+        }
+    }
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let some = span(text).filter(|span| !span.is_zero());
     some.ok_or_else(|| "write 90s, 10m, 2h or 1d".to_owned())
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = split_variable(text).map_err(|failure| failure.to_string())?;
     Ok((name.to_owned(), value.to_owned()))
 }

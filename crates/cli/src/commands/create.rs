@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::runtime;
-use zareba_config::{Configuration, RuntimeKind, Settings};
+use zareba_config::{Configuration, RuntimeKind};
 use zareba_runtime::{RuntimeError, Sandbox, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
 
 use crate::{
-    arguments::{CreateArguments, OutputFormat},
+    arguments::{CreateArguments, LifeArguments, OutputFormat},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -26,6 +26,7 @@ pub(crate) fn perform(context: &Context, arguments: &CreateArguments) -> Result<
     let wanted = Wanted {
         name: name.transpose()?,
         command: &[],
+        life: arguments.life.clone(),
     };
     lasting(context, &configuration, wanted, |_| Ok(()))
 }
@@ -39,8 +40,9 @@ pub(super) fn lasting(
     begin: impl FnOnce(&str) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let settings = &configuration.settings;
+    sandbox::require_server_for(context, &wanted.life)?;
     sandbox::require_workspace(context, settings)?;
-    let backend = backend(context, settings)?;
+    let backend = backend(context, configuration, &wanted.life)?;
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -49,6 +51,7 @@ pub(super) fn lasting(
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
         let spec = sandbox::spec_named(context, configuration, wanted.name)?;
+        let image = spec.image.clone();
         match make(&backend, spec, &mut signals).await {
             Ok(Made::Sandbox(sandbox)) => {
                 sandbox::tell_not_held(&*sandbox);
@@ -58,7 +61,7 @@ pub(super) fn lasting(
                     let _ = sandbox.close().await;
                     return Err(failure);
                 }
-                tell(context, settings, &*sandbox)?;
+                tell(context, image.as_deref(), &*sandbox)?;
                 Ok(Exit::Success)
             }
             Ok(Made::Nothing(signal)) => Ok(Exit::Command(128 + signal)),
@@ -101,23 +104,29 @@ async fn make(
     }
 }
 
-fn backend(context: &Context, settings: &Settings) -> Result<Backend, Failure> {
-    if settings.runtime.kind == RuntimeKind::Cli {
+fn backend(
+    context: &Context,
+    configuration: &Configuration,
+    life: &LifeArguments,
+) -> Result<Backend, Failure> {
+    let settings = &configuration.settings;
+    if settings.runtime.kind == RuntimeKind::Cli && context.server().is_none() {
         let message = "a sandbox of the runtime `cli` cannot outlive its command";
         return Err(Failure::new(Exit::Usage, message)
             .hint("use `--runtime native`, or `local`, which does not isolate"));
     }
     let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
-    Place::new(context, settings).chosen(settings.runtime.kind, lifetime)
+    let told = sandbox::server_options(configuration, life);
+    Place::new(context, settings).chosen(settings.runtime.kind, lifetime, told)
 }
 
-fn tell(context: &Context, settings: &Settings, sandbox: &dyn Sandbox) -> Result<(), Failure> {
+fn tell(context: &Context, image: Option<&str>, sandbox: &dyn Sandbox) -> Result<(), Failure> {
     match context.globals.output {
         OutputFormat::Text => say::line(sandbox.id()),
         OutputFormat::Json => say::line(json!({
             "id": sandbox.id().as_str(),
             "runtime": sandbox.runtime(),
-            "image": settings.runtime.image,
+            "image": image,
             "workspace": sandbox.workspace(),
             "not_held": sandbox.not_held().iter().map(|field| field.as_str()).collect::<Vec<_>>(),
         })),

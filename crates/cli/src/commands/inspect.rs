@@ -4,7 +4,7 @@ mod container;
 
 use std::{fmt::Write as _, time::SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use zareba_runtime::{RuntimeError, SandboxState, SandboxSummary};
 
 use super::ps;
@@ -70,7 +70,8 @@ async fn inspect(fleet: &Fleet, id: &str) -> Result<Inspected, Failure> {
     })
 }
 
-/// What is known beside the summary: nothing of one that has ended or that has no walls.
+/// What is known beside the summary: nothing of one that has ended, and of one without walls only what was
+/// asked for and does not hold.
 async fn document(member: &Member<'_>) -> Result<Value, Failure> {
     if member.summary.state == SandboxState::Lost {
         return match member.engine() {
@@ -78,10 +79,29 @@ async fn document(member: &Member<'_>) -> Result<Value, Failure> {
             None => Ok(Value::Null),
         };
     }
-    match member.attach().await?.inspect().await {
-        Err(RuntimeError::Unsupported { .. }) => Ok(Value::Null),
-        inspected => inspected.map_err(|error| sandbox::failure(&error)),
+    let sandbox = member.attach().await?;
+    let inspected = match sandbox.inspect().await {
+        Err(RuntimeError::Unsupported { .. }) => json!({}),
+        inspected => inspected.map_err(|error| sandbox::failure(&error))?,
+    };
+    let not_held: Vec<&str> = sandbox.not_held().iter().map(|it| it.as_str()).collect();
+    Ok(with_not_held(inspected, &not_held))
+}
+
+fn with_not_held(mut document: Value, not_held: &[&str]) -> Value {
+    if let Value::Object(document) = &mut document
+        && !not_held.is_empty()
+    {
+        document.insert("not_held".to_owned(), json!(not_held));
     }
+    document
+}
+
+/// What was asked for and does not hold.
+fn not_held(document: &Value) -> Option<String> {
+    let fields = document.get("not_held")?.as_array()?;
+    let fields: Vec<&str> = fields.iter().filter_map(Value::as_str).collect();
+    (!fields.is_empty()).then(|| fields.join(", "))
 }
 
 fn whole(summary: &SandboxSummary, about: Option<Value>, document: &Value) -> Value {
@@ -110,6 +130,9 @@ fn in_words(summary: &SandboxSummary, about: Option<&Value>, document: &Value) -
     );
     for (name, what) in about.into_iter().flat_map(made_with) {
         row(name, &what);
+    }
+    if let Some(fields) = not_held(document) {
+        row("not held", &fields);
     }
     if let Some((name, what)) = decisions(document) {
         row(name, &what);
@@ -230,8 +253,6 @@ fn usage(document: &Value) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

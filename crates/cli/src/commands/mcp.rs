@@ -25,7 +25,7 @@ use crate::{
     },
     exit::Exit,
     failure::{Failure, OrFail as _},
-    sandbox::{self, Fleet, Member, Place},
+    sandbox::{self, Fleet, Member, Place, Wanted},
     say,
     signals::Signals,
 };
@@ -41,7 +41,8 @@ const TOKEN_VARIABLE: &str = "ZAREBA_MCP_TOKEN";
 /// Serves a client until it goes, or clients until a signal ends us.
 pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exit, Failure> {
     let flags = arguments.sandbox.overrides()?;
-    if let (Some(id), false) = (&arguments.session, flags.is_empty()) {
+    let is_plain = flags.is_empty() && arguments.life.first_flag().is_none();
+    if let (Some(id), false) = (&arguments.session, is_plain) {
         let message = format!("the sandbox `{id}` is as it is; flags for a fresh one do not apply");
         return Err(Failure::new(Exit::Usage, message));
     }
@@ -56,10 +57,16 @@ pub(crate) fn perform(context: &Context, arguments: &McpArguments) -> Result<Exi
         tracing::warn!(%error, "programs of the same user can read the token in our environment");
     }
     match &arguments.session {
-        None => sandbox::within(context, &configuration, async |sandbox| {
-            let remarks = of_fresh(&job, &*sandbox).await;
-            job.serve(sandbox, remarks).await
-        }),
+        None => {
+            let wanted = Wanted {
+                life: arguments.life.clone(),
+                ..Wanted::default()
+            };
+            sandbox::within_wanted(context, &configuration, wanted, async |sandbox| {
+                let remarks = of_fresh(&job, &*sandbox).await;
+                job.serve(sandbox, remarks).await
+            })
+        }
         Some(id) => Fleet::visit(context, async |fleet| {
             let mut signals = Signals::watch()?;
             let serve = async {

@@ -56,6 +56,7 @@ fn attached(
     let wanted = Wanted {
         name,
         command: &arguments.command,
+        life: arguments.life.clone(),
     };
     within_named(context, configuration, wanted, async |sandbox, signals| {
         let run = Attached {
@@ -132,6 +133,7 @@ fn detached(
     let wanted = Wanted {
         name,
         command: &arguments.command,
+        life: arguments.life.clone(),
     };
     create::lasting(context, configuration, wanted, |id| {
         detached::start(context, &program(arguments, id), at_its_end)

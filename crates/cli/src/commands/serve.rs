@@ -127,7 +127,7 @@ async fn serve(
     let server = Server::bind(server_settings, sessions.clone())
         .await
         .map_err(|error| not_bound(&error))?;
-    let facade = assembly::openhands_settings(settings, &backends);
+    let facade = assembly::openhands_settings(place, settings, &backends);
     let openhands = zareba_server::openhands(&sessions, server.authenticator(), facade).await;
     let openhands = openhands.or_fail(Exit::Start, "cannot prepare OpenHands' routes")?;
     let camel = zareba_server::camel(&sessions, server.authenticator());

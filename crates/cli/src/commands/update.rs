@@ -5,7 +5,7 @@ use zareba_protocol::SessionId;
 
 use super::{each::each, serve::server_client};
 use crate::{
-    arguments::{IdleArgument, UpdateArguments},
+    arguments::UpdateArguments,
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -43,11 +43,7 @@ fn wanted(arguments: &UpdateArguments) -> UpdateSession {
     UpdateSession {
         limits: SessionLimits {
             idle_timeout: arguments.idle_timeout.map(Seconds::from),
-            when_idle: arguments.when_idle.map(|idle| match idle {
-                IdleArgument::Pause => Idle::Pause,
-                IdleArgument::Close => Idle::Close,
-                IdleArgument::Stay => Idle::Stay,
-            }),
+            when_idle: arguments.when_idle.map(Idle::from),
             life_max: arguments.life_max.map(Seconds::from),
         },
         ends_in: arguments.ends_in.map(Seconds::from),

@@ -1,21 +1,26 @@
 //! What the command line asks of a sandbox by name, apart from what settings say anyway.
 //!
 //! A flag or `--set` is a wish that holds or is refused. The same setting in a file is the operator's,
-//! for sandboxes of this machine, and says nothing to a server.
+//! for sandboxes of this machine, and says nothing to a server: neither which runtime and image a session
+//! has, nor how long an action may take. A file that `--config` names was meant for this command.
 
 use std::path::PathBuf;
 
 use zareba_config::{
-    Configuration, NetworkReach, Origin, Override, RuntimeKind, WorkspaceMode as Mode,
+    Configuration, FilePlace, NetworkReach, Origin, RuntimeKind, WorkspaceMode as Mode,
 };
 use zareba_runtime::{
     NetworkRequest, Sandbox, SandboxRequest, SandboxSpec, Strictness, WorkspaceMode,
     request::grant_without_walls,
 };
+use zareba_runtime_remote::{TimeLimit, ZarebaOptions};
 
-use super::{failure, spec};
+use super::{
+    failure, spec,
+    unread::{refuse_unread, set_by_hand},
+};
 use crate::{
-    arguments::{MOUNT, USER},
+    arguments::{LifeArguments, MOUNT, USER},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -33,10 +38,10 @@ const CARRIED: [&str; 6] = [
 ];
 
 /// What a server is told of the runtime's own settings.
-const AMOUNTS_AND_NETWORK: [&str; 5] = ["network", "memory", "cpus", "pids", "disk"];
+pub(super) const AMOUNTS_AND_NETWORK: [&str; 5] = ["network", "memory", "cpus", "pids", "disk"];
 
 /// Settings of `native` that no other runtime has, and that a server is told of.
-const OF_NATIVE: [&str; 3] = ["native.allow", "native.deny", "native.workspace_mode"];
+pub(super) const OF_NATIVE: [&str; 3] = ["native.allow", "native.deny", "native.workspace_mode"];
 
 /// Settings of the command itself, wherever the sandbox is.
 const OF_COMMAND: [&str; 3] = ["state.", "mcp.", "env."];
@@ -44,35 +49,86 @@ const OF_COMMAND: [&str; 3] = ["state.", "mcp.", "env."];
 /// What the sandbox of a command shall be like.
 ///
 /// # Errors
-/// When a flag or `--set` asks for what this runtime or a server cannot be told.
+/// When a flag or `--set` asks for what this runtime or a server cannot be told, or for what nothing reads.
 pub(crate) fn asked_spec(
     context: &Context,
     configuration: &Configuration,
 ) -> Result<SandboxSpec, Failure> {
+    if context.server().is_some() {
+        refuse_untold(configuration)?;
+        refuse_untrusted_variables(configuration)?;
+        return Ok(spec_for_server(configuration));
+    }
+    refuse_unread(configuration)?;
     let settings = &configuration.settings;
-    let mut request = request(configuration);
-    match (context.server(), settings.runtime.kind) {
-        (Some(_), kind) => {
-            refuse_untold(&context.globals.set, kind)?;
-            refuse_untrusted_variables(configuration)?;
-        }
-        (None, kind @ (RuntimeKind::Cli | RuntimeKind::Local)) => {
+    let mut request = request(configuration, settings.runtime.kind);
+    match settings.runtime.kind {
+        kind @ (RuntimeKind::Cli | RuntimeKind::Local) => {
             let granted = grant_without_walls(kind.as_str(), &request);
             granted.map_err(|error| failure(&error))?;
         }
         // Whoever types a command for the own Engine is its operator: these are settings by now, and
         // what requests may have of an operator's machine does not bound them.
-        (None, RuntimeKind::Docker) => {
+        RuntimeKind::Docker => {
             request.user = None;
             request.mounts.clear();
         }
-        (None, _) => {}
+        _ => {}
     }
     let mut spec = spec(settings);
-    if context.server().is_none() {
-        spec.workspace = spec.workspace.map(without_links).transpose()?;
-    }
+    spec.workspace = spec.workspace.map(without_links).transpose()?;
     Ok(SandboxSpec { request, ..spec })
+}
+
+/// The same as a server is told of it: only what was asked for, and the server's own for the rest.
+fn spec_for_server(configuration: &Configuration) -> SandboxSpec {
+    let is_asked = |key: &str| is_asked(configuration, key);
+    let kind = kind_for_server(configuration).unwrap_or(RuntimeKind::Native);
+    let mut spec = spec(&configuration.settings);
+    spec.request = request(configuration, kind);
+    spec.image.take_if(|_| !is_asked("runtime.image"));
+    spec.workspace.take_if(|_| !is_asked("runtime.workspace"));
+    if !is_asked("runtime.best_effort") {
+        spec.request.strictness = Strictness::Strict;
+    }
+    spec
+}
+
+/// What a server is told beside the spec.
+pub(crate) fn server_options(configuration: &Configuration, life: &LifeArguments) -> ZarebaOptions {
+    let limit = |key: &str| match is_asked(configuration, key) {
+        true => TimeLimit::OfSpec,
+        false => TimeLimit::OfServer,
+    };
+    let timeout = limit("shell.timeout");
+    let is_ours = timeout == TimeLimit::OfSpec;
+    ZarebaOptions {
+        runtime: kind_for_server(configuration).map(|kind| kind.as_str().to_owned()),
+        timeout,
+        no_change_timeout: limit("shell.no_change_timeout"),
+        action_timeout: is_ours.then_some(configuration.settings.shell.timeout),
+        limits: life.limits(),
+        labels: life.labels.iter().cloned().collect(),
+        ..ZarebaOptions::default()
+    }
+}
+
+/// The runtime that a server is asked for; `None` leaves it to the server.
+fn kind_for_server(configuration: &Configuration) -> Option<RuntimeKind> {
+    is_asked(configuration, "runtime.kind").then_some(configuration.settings.runtime.kind)
+}
+
+/// Whether a setting was given for this command: by a flag, by `--set`, by the environment or by a file
+/// that was named. Files that lie in their usual places are for sandboxes of this machine.
+fn is_asked(configuration: &Configuration, key: &str) -> bool {
+    match configuration.origin(key) {
+        Origin::Default => false,
+        Origin::Flag { .. } | Origin::Variable { .. } => true,
+        Origin::File { path, .. } => {
+            let mut files = configuration.files.iter();
+            files.any(|file| file.place == FilePlace::Named && file.path == path)
+        }
+    }
 }
 
 /// The directory that a path leads to, which is decided here and once.
@@ -113,11 +169,11 @@ pub(crate) fn tell_not_held(sandbox: &dyn Sandbox) {
 }
 
 /// What was asked for by name.
-fn request(configuration: &Configuration) -> SandboxRequest {
+pub(super) fn request(configuration: &Configuration, kind: RuntimeKind) -> SandboxRequest {
     let settings = &configuration.settings;
     let is_asked = |key: &str| matches!(configuration.origin(key), Origin::Flag { .. });
     let (native, docker) = (&settings.native, &settings.docker);
-    let is_docker = settings.runtime.kind == RuntimeKind::Docker;
+    let is_docker = kind == RuntimeKind::Docker;
     let section = if is_docker { "docker" } else { "native" };
     let is_flag = |key: &str, flag: &str| matches!(configuration.origin(key), Origin::Flag { name } if name == flag);
     let is_set = |name: &str| is_asked(&format!("{section}.{name}"));
@@ -187,12 +243,10 @@ pub(super) fn strictness(settings: &zareba_config::Settings) -> Strictness {
 }
 
 /// Refuses what is set for this command and cannot be told to a server.
-fn refuse_untold(set: &[String], kind: RuntimeKind) -> Result<(), Failure> {
-    for argument in set {
-        let Ok(Override { key, .. }) = Override::parse(argument) else {
-            continue;
-        };
-        if !is_told(&key, kind) {
+fn refuse_untold(configuration: &Configuration) -> Result<(), Failure> {
+    let kind = kind_for_server(configuration).unwrap_or(RuntimeKind::Native);
+    for key in set_by_hand(configuration) {
+        if !is_told(key, kind) {
             let message = format!("`--set {key}` cannot be told to a server");
             return Err(Failure::new(Exit::Usage, message).hint(
                 "it is a setting of the server's operator; leave it out, or leave out `--server`",

@@ -1,13 +1,20 @@
 //! Tests over all flags that a sandbox can be asked for with: the next one cannot be forgotten.
 
+use std::{collections::BTreeSet, path::Path};
+
 use clap::{Args as _, Command, FromArgMatches as _};
-use zareba_config::{ConfigFile, Environment, LoadRequest, UntrustedSettings};
+use serde_json::{Value, json};
+use zareba_config::{ConfigFile, Environment, LoadRequest, Override, UntrustedSettings};
 use zareba_runtime::{Grant, RequestField, Runtime, RuntimeError, request::grant_without_walls};
 use zareba_runtime_docker::{DockerOptions, DockerRuntime, EngineAddress};
 use zareba_runtime_native::{LocalOptions, NativeOptions, NativeRuntime, ServerLifetime};
 
+use super::request as request_of;
 use super::*;
-use crate::{arguments::SandboxArguments, sandbox::walls};
+use crate::{
+    arguments::{LifeArguments, SandboxArguments},
+    sandbox::walls,
+};
 
 /// A value for every flag that differs from what is usual.
 fn sample(flag: &str) -> Vec<&'static str> {
@@ -27,50 +34,143 @@ fn sample(flag: &str) -> Vec<&'static str> {
         "mounts" => vec!["--mount", "/srv:/data:ro"],
         "variables" => vec!["-e", "A=1"],
         "best_effort" => vec!["--best-effort"],
+        "life_max" => vec!["--life-max", "2h"],
+        "idle_timeout" => vec!["--idle-timeout", "10m"],
+        "when_idle" => vec!["--when-idle", "close"],
+        "labels" => vec!["--label", "task=17"],
         other => panic!("the flag `{other}` has no sample here: say what it asks for"),
     }
 }
 
+fn command() -> Command {
+    SandboxArguments::augment_args(Command::new("zareba"))
+}
+
+/// The same with what only a server keeps.
+fn command_for_server() -> Command {
+    LifeArguments::augment_args(command())
+}
+
+fn flags_of(command: &Command) -> Vec<String> {
+    let arguments = command.get_arguments();
+    arguments.map(|it| it.get_id().to_string()).collect()
+}
+
 fn flags() -> Vec<String> {
-    let command = SandboxArguments::augment_args(Command::new("zareba"));
-    let ids = command
-        .get_arguments()
-        .map(|argument| argument.get_id().to_string());
-    ids.collect()
+    flags_of(&command())
 }
 
 fn loaded(words: &[&str], set: &[&str]) -> Configuration {
-    let command = SandboxArguments::augment_args(Command::new("zareba"));
-    let matches = command.get_matches_from(["zareba"].iter().chain(words));
-    let arguments = SandboxArguments::from_arg_matches(&matches).unwrap();
-    let mut overrides = arguments.overrides().unwrap();
-    overrides.extend(set.iter().map(|set| Override::parse(set).unwrap()));
-    Configuration::load(&LoadRequest {
-        file: ConfigFile::Nothing,
-        environment: &Environment::from_pairs(Vec::<(String, String)>::new()),
-        overrides: &overrides,
-        untrusted: UntrustedSettings::Refuse,
-    })
-    .unwrap()
+    loaded_from(ConfigFile::Nothing, &[], words, set).0
 }
 
-/// What of a spec is asked of a server: everything that has no name of its own in a request.
-fn told(configuration: &Configuration) -> (RuntimeKind, String) {
-    let settings = &configuration.settings;
-    let asked = SandboxSpec {
-        request: request(configuration),
-        ..spec(settings)
-    };
-    (settings.runtime.kind, format!("{asked:?}"))
+fn loaded_from(
+    file: ConfigFile<'_>,
+    variables: &[(&str, &str)],
+    words: &[&str],
+    set: &[&str],
+) -> (Configuration, LifeArguments) {
+    let matches = command_for_server().get_matches_from(["zareba"].iter().chain(words));
+    let arguments = SandboxArguments::from_arg_matches(&matches).unwrap();
+    let life = LifeArguments::from_arg_matches(&matches).unwrap();
+    let mut overrides = arguments.overrides().unwrap();
+    overrides.extend(set.iter().map(|set| Override::parse(set).unwrap()));
+    let variables = variables.iter().copied();
+    let configuration = Configuration::load(&LoadRequest {
+        file,
+        environment: &Environment::from_pairs(variables),
+        overrides: &overrides,
+        untrusted: UntrustedSettings::Refuse,
+    });
+    (configuration.unwrap(), life)
+}
+
+fn request(configuration: &Configuration) -> SandboxRequest {
+    request_of(configuration, configuration.settings.runtime.kind)
+}
+
+/// What a server is sent.
+fn told(words: &[&str]) -> Value {
+    let (configuration, life) = loaded_from(ConfigFile::Nothing, &[], words, &[]);
+    told_by(&configuration, &life)
+}
+
+fn told_by(configuration: &Configuration, life: &LifeArguments) -> Value {
+    let options = server_options(configuration, life);
+    let session = options.session(spec_for_server(configuration)).unwrap();
+    serde_json::to_value(session).unwrap()
 }
 
 #[test]
 fn every_flag_changes_what_a_server_is_told() {
-    let usual = told(&loaded(&[], &[]));
-    for flag in flags() {
-        let asked = told(&loaded(&sample(&flag), &[]));
-        assert_ne!(asked, usual, "--{flag} is dropped");
+    let usual = told(&[]);
+    assert_eq!(usual, json!({ "limits": {}, "setup": "nothing" }));
+    for flag in flags_of(&command_for_server()) {
+        assert_ne!(told(&sample(&flag)), usual, "--{flag} is dropped");
     }
+}
+
+/// A server may use another runtime by default, also one without walls.
+#[test]
+fn a_runtime_is_told_to_a_server_also_when_it_is_the_default_of_this_machine() {
+    assert_eq!(told(&["--runtime", "native"])["runtime"], "native");
+    let (set, life) = loaded_from(ConfigFile::Nothing, &[], &[], &["runtime.kind=native"]);
+    assert_eq!(told_by(&set, &life)["runtime"], "native");
+    let variables = [("ZAREBA_RUNTIME_KIND", "native")];
+    let (variable, life) = loaded_from(ConfigFile::Nothing, &variables, &[], &[]);
+    assert_eq!(told_by(&variable, &life)["runtime"], "native");
+}
+
+#[test]
+fn a_file_says_something_to_a_server_only_when_it_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("zareba.toml");
+    let text = "[runtime]\nkind = \"local\"\nimage = \"i\"\nworkspace = \"/w\"\nbest_effort = true\n\
+                [shell]\ntimeout = 7\nno_change_timeout = 3\n";
+    std::fs::create_dir(home.path().join("zareba")).unwrap();
+    std::fs::write(home.path().join("zareba/zareba.toml"), text).unwrap();
+    std::fs::write(&path, text).unwrap();
+    let variables = [("XDG_CONFIG_HOME", home.path().to_str().unwrap())];
+    let places = zareba_config::SearchPlaces {
+        project: Path::new("/nowhere"),
+        system: Path::new("/nowhere"),
+    };
+    let (users, life) = loaded_from(ConfigFile::Search(places), &variables, &[], &[]);
+    assert_eq!(users.settings.runtime.kind, RuntimeKind::Local);
+    assert_eq!(told_by(&users, &life), told(&[]));
+    let (named, life) = loaded_from(ConfigFile::At(&path), &[], &[], &[]);
+    let expected = json!({
+        "runtime": "local", "image": "i", "workspace": "/w", "best_effort": true,
+        "timeout": 7.0, "no_change_timeout": 3.0, "limits": {}, "setup": "nothing",
+    });
+    assert_eq!(told_by(&named, &life), expected);
+}
+
+/// What a session can be made with has a flag or a setting, or stands here with the reason.
+#[test]
+fn every_field_of_a_new_session_has_a_flag() {
+    let contract = include_str!("../../../../openapi/zareba.json");
+    let contract: Value = serde_json::from_str(contract).unwrap();
+    let fields = &contract["components"]["schemas"]["CreateSession"]["properties"];
+    let fields: BTreeSet<String> = fields.as_object().unwrap().keys().cloned().collect();
+    let mut told_of = BTreeSet::new();
+    for flag in flags_of(&command_for_server()) {
+        let sent = told(&sample(&flag));
+        told_of.extend(sent.as_object().unwrap().keys().cloned());
+    }
+    let set = ["shell.timeout=3", "shell.no_change_timeout=3"];
+    let (set, life) = loaded_from(ConfigFile::Nothing, &[], &[], &set);
+    told_of.extend(told_by(&set, &life).as_object().unwrap().keys().cloned());
+    told_of.insert("id".to_owned()); // `--name`
+    let without = [
+        ("plugins", "no runtime has any in this version"),
+        (
+            "secrets",
+            "on a command line they would stand in the list of processes",
+        ),
+    ];
+    told_of.extend(without.map(|(field, _)| field.to_owned()));
+    assert_eq!(told_of, fields);
 }
 
 fn native() -> NativeRuntime {
@@ -175,7 +275,9 @@ fn settings_of_a_file_ask_for_nothing_and_those_of_the_command_line_do() {
 
 #[test]
 fn what_is_set_and_cannot_be_told_to_a_server_is_refused_by_its_name() {
-    let refused = |set: &str, kind| refuse_untold(&[set.to_owned()], kind).is_err();
+    let refused = |set: &str, kind: RuntimeKind| {
+        refuse_untold(&loaded(&["--runtime", kind.as_str()], &[set])).is_err()
+    };
     for told in [
         "native.network=host",
         "env.A=1",

@@ -69,14 +69,16 @@ impl<'a> Place<'a> {
         place::image_store(&self.state)
     }
 
-    /// The runtime that is asked for: of the server, if one is named, or of this machine.
+    /// The runtime that is asked for: of the server, if one is named, which is `told` more, or of this
+    /// machine.
     pub(crate) fn chosen(
         &self,
         kind: RuntimeKind,
         lifetime: ServerLifetime,
+        told: ZarebaOptions,
     ) -> Result<Backend, Failure> {
         match self.context.server() {
-            Some(url) => self.of_server(url, kind, lifetime),
+            Some(url) => self.of_server(url, lifetime, told),
             None => self.backend(kind, lifetime),
         }
     }
@@ -84,19 +86,17 @@ impl<'a> Place<'a> {
     fn of_server(
         &self,
         url: &str,
-        kind: RuntimeKind,
         lifetime: ServerLifetime,
+        told: ZarebaOptions,
     ) -> Result<Backend, Failure> {
         let key = self.context.environment.get("ZAREBA_API_KEY");
         let client = server_client(url, key, &self.state)?;
         let options = ZarebaOptions {
-            // Ours by default is also the server's.
-            runtime: (kind != RuntimeKind::Native).then(|| kind.as_str().to_owned()),
-            action_timeout: self.settings.shell.timeout,
             farewell: match lifetime {
                 ServerLifetime::WithUs => Farewell::Close,
                 ServerLifetime::KeptAlive { .. } => Farewell::Leave,
             },
+            ..told
         };
         let runtime = ZarebaRuntime::new(client, options);
         Ok(Backend::Server(Arc::new(runtime)))

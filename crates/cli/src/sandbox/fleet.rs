@@ -12,14 +12,15 @@ use std::{
 use serde_json::Value;
 use tokio::{runtime, time::timeout};
 use zareba_client::Session;
-use zareba_config::{RuntimeKind, Settings, nearest};
+use zareba_config::{Configuration, RuntimeKind, Settings, nearest};
 use zareba_image::ImageStore;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
 
-use super::{Backend, LAST_WORK, Place, about, admitted, docker, failure, place};
+use super::{Backend, LAST_WORK, Place, about, admitted, docker, failure, place, server_options};
 use crate::{
+    arguments::LifeArguments,
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -61,7 +62,7 @@ impl Fleet {
         work: impl AsyncFnOnce(&Self) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         let configuration = context.configuration(Vec::new())?;
-        let fleet = Self::open(context, &configuration.settings)?;
+        let fleet = Self::open(context, &configuration)?;
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -72,14 +73,16 @@ impl Fleet {
         outcome
     }
 
-    fn open(context: &Context, settings: &Settings) -> Result<Self, Failure> {
-        let place = Place::new(context, settings);
+    fn open(context: &Context, configuration: &Configuration) -> Result<Self, Failure> {
+        let place = Place::new(context, &configuration.settings);
         let lifetime = ServerLifetime::KeptAlive { idle_timeout: None };
         let kinds = match context.server() {
             Some(_) => &LASTING[..1],
             None => &LASTING[..],
         };
-        let backends = kinds.iter().map(|kind| place.chosen(*kind, lifetime));
+        let told = || server_options(configuration, &LifeArguments::default());
+        let backends = kinds.iter();
+        let backends = backends.map(|kind| place.chosen(*kind, lifetime, told()));
         let mut backends: Vec<Backend> = backends.collect::<Result<_, _>>()?;
         if context.server().is_none() && docker::was_used(place.state()) {
             match place.docker(lifetime) {

@@ -335,6 +335,22 @@ fn json_is_the_observation() {
 }
 
 #[test]
+fn a_command_that_reads_ends_at_once_also_where_its_observation_is_printed() {
+    let place = Place::new();
+    let limited = ["run", "-o", "json", "--timeout", "20"];
+    for (command, content) in [
+        (&["cat"][..], ""),
+        (&["sh", "-c", "read line || echo none"], "none"),
+        (&["cat <<EOF # a remark\nit's here\nEOF"], "it's here"),
+        (&["cat; echo a 'b  c' # remark"], "a b  c"),
+    ] {
+        let told = place.output(&[&limited, command].concat());
+        let observation: Value = serde_json::from_str(&told.stdout).unwrap();
+        assert_eq!(observation["content"], content, "{command:?}");
+    }
+}
+
+#[test]
 fn what_does_not_exist_here_is_refused_with_our_own_numbers() {
     let place = Place::new();
     let told = place.output(&["run", "--runtime", "modal", "--", "true"]);

@@ -360,6 +360,86 @@ fn the_walls_are_told_layer_by_layer() {
 }
 
 #[test]
+fn what_does_not_hold_is_told_by_inspect_also_without_walls() {
+    let place = Place::new();
+    let sandbox = Lasting::create(
+        &place,
+        &[
+            "--runtime",
+            "local",
+            "--memory",
+            "64M",
+            "--network",
+            "none",
+            "--best-effort",
+        ],
+    );
+    let told = place.output(&["inspect", sandbox.id()]);
+    let row = "  not held          network, memory";
+    assert!(
+        told.stdout.lines().any(|line| line == row),
+        "{}",
+        told.stdout
+    );
+    let told = place.output(&["inspect", "-o", "json", sandbox.id()]);
+    let document: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(
+        document["not_held"],
+        serde_json::json!(["network", "memory"])
+    );
+}
+
+#[test]
+fn what_nothing_here_would_keep_or_read_is_refused_by_its_name() {
+    let place = Place::new();
+    for (words, named, remedy) in [
+        (
+            &["create", "--life-max", "1h"][..],
+            "`--life-max`",
+            "`--server`",
+        ),
+        (
+            &["run", "--label", "a=b", "--", "true"],
+            "`--label`",
+            "`--server`",
+        ),
+        (
+            &["mcp", "--when-idle", "close"],
+            "`--when-idle`",
+            "`--server`",
+        ),
+        (
+            &[
+                "run",
+                "--runtime",
+                "local",
+                "--set",
+                "native.system=read-only",
+                "--",
+                "true",
+            ],
+            "`--set native.system` has no effect on the runtime `local`",
+            "`--runtime native`",
+        ),
+        (
+            &["run", "--set", "docker.gpus=all", "--", "true"],
+            "`--set docker.gpus` has no effect on the runtime `native`",
+            "`--runtime docker`",
+        ),
+        (
+            &["run", "--set", "server.drain=3", "--", "true"],
+            "`--set server.drain` has no effect on the sandbox of a command",
+            "`zareba serve` reads it",
+        ),
+    ] {
+        let told = place.output(words);
+        assert_eq!(told.code, Some(120), "{words:?}: {}", told.stderr);
+        assert!(told.stderr.contains(named), "{}", told.stderr);
+        assert!(told.stderr.contains(remedy), "{}", told.stderr);
+    }
+}
+
+#[test]
 fn a_paused_sandbox_stands_still_until_it_is_resumed() {
     let place = Place::new();
     let sandbox = Lasting::create(&place, &[]);

@@ -320,6 +320,129 @@ fn commands_work_on_a_server_as_they_do_here() -> Result<()> {
     Ok(())
 }
 
+/// What a flag asks of a server holds there, whatever the server gives by itself.
+#[test]
+fn what_flags_ask_of_a_server_holds_there_and_is_shown() -> Result<()> {
+    let place = Place::new();
+    let flags = [
+        "--set",
+        "native.network=host",
+        "--set",
+        "sessions.runtimes=[\"local\"]",
+    ];
+    let server = Serving::start(&place, &flags)?;
+    let url = format!("unix:{}", place.path("socket").display());
+    let on_server = |arguments: &[&str]| place.output(&[&["--server", &url], arguments].concat());
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+    let port = listener.local_addr()?.port();
+    let reach = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
+    let reach = ["--", "bash", "-c", &reach];
+    let told = on_server(&[&["run"], &reach[..]].concat());
+    assert_eq!(told.stdout, "reached\n", "{}", told.stderr);
+    let told = on_server(&[&["run", "--network", "none"], &reach[..]].concat());
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (Some(1), ""),
+        "{}",
+        told.stderr
+    );
+
+    let made = "create --name small --runtime native --network none --life-max 1h --when-idle close \
+                --label task=17";
+    let told = on_server(&made.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let session = server.line()?.ask("GET", "/v1/sessions/small", None)?;
+    assert_eq!(session["runtime"], "native");
+    assert_eq!(session["network"]["mode"], "none");
+    assert_eq!(session["limits"]["life_max"], 3600.0);
+    assert_eq!(session["limits"]["when_idle"], "close");
+    assert_eq!(session["labels"], json!({ "task": "17" }));
+    let told = on_server(&["inspect", "small"]);
+    let network = "    network         a loopback of its own, and nothing else";
+    assert!(
+        told.stdout.lines().any(|line| line == network),
+        "{}",
+        told.stdout
+    );
+    assert_eq!(on_server(&["stop", "small"]).code, Some(0));
+
+    // What cannot hold is refused, or told of with `--best-effort`.
+    let loose = "create --name loose --runtime local --memory 64M";
+    let loose: Vec<&str> = loose.split_whitespace().collect();
+    let told = on_server(&loose);
+    assert_eq!(told.code, Some(120), "{}", told.stderr);
+    assert!(told.stderr.contains("memory"), "{}", told.stderr);
+    let told = on_server(&[&loose[..], &["--best-effort"]].concat());
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let told = on_server(&["inspect", "loose"]);
+    assert!(
+        told.stdout.contains("  not held          memory\n"),
+        "{}",
+        told.stdout
+    );
+    assert_eq!(on_server(&["stop", "loose"]).code, Some(0));
+    Ok(())
+}
+
+/// Only where control groups can be made: an ordinary user may have none.
+#[test]
+#[ignore = "needs root"]
+fn the_memory_that_a_flag_asks_of_a_server_holds_there() -> Result<()> {
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let url = format!("unix:{}", place.path("socket").display());
+    let on_server = |arguments: &[&str]| place.output(&[&["--server", &url], arguments].concat());
+    let told = on_server(&["create", "--name", "small", "--memory", "64M"]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let session = server.line()?.ask("GET", "/v1/sessions/small", None)?;
+    assert_eq!(session["resources"]["memory"], 64 << 20);
+    let told = on_server(&["inspect", "-o", "json", "small"]);
+    let document: Value = serde_json::from_str(&told.stdout)?;
+    let told = document["enforcement"].to_string();
+    assert!(told.contains(&(64 << 20).to_string()), "{told}");
+    let hog = [
+        "exec",
+        "small",
+        "--",
+        "python3",
+        "-c",
+        "len(bytearray(200 << 20))",
+    ];
+    assert_eq!(on_server(&hog).code, Some(137));
+    assert_eq!(on_server(&["stop", "small"]).code, Some(0));
+    Ok(())
+}
+
+/// A client of OpenHands names an image in every request.
+#[test]
+fn an_image_that_is_not_there_is_refused_to_openhands_clients_unless_the_operator_says_otherwise()
+-> Result<()> {
+    let start = json!({ "session_id": "theirs", "image": "nobody/has:this" });
+    let exists = "/image_exists?image=nobody/has:this";
+    let place = Place::new();
+    let server = Serving::start(&place, &[])?;
+    let line = server.line()?;
+    assert_eq!(line.ask("GET", exists, None)?["exists"], false);
+    let refused = line.send("POST", "/start", "", Some(&start))?;
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    assert!(
+        refused.text().contains("nobody/has:this"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.stop()?, Some(0));
+
+    let flags = ["--set", "server.openhands_unknown_image=this-machine"];
+    let server = Serving::start(&place, &flags)?;
+    let line = server.line()?;
+    assert_eq!(line.ask("GET", exists, None)?["exists"], true);
+    assert_eq!(
+        line.ask("POST", "/start", Some(&start))?["status"],
+        "running"
+    );
+    Ok(())
+}
+
 #[test]
 fn logs_of_a_session_are_the_outputs_of_its_actions() -> Result<()> {
     let place = Place::new();

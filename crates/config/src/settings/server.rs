@@ -39,6 +39,16 @@ choice! {
     }
 }
 
+choice! {
+    /// What OpenHands' clients get that name an image which is not there.
+    UnknownImages {
+        /// An error that names it.
+        Refuse = "refuse",
+        /// A sandbox with the files of this machine.
+        ThisMachine = "this-machine",
+    }
+}
+
 section! {
     /// The server that many agents share.
     ServerSettings at server named "server" {
@@ -60,6 +70,10 @@ section! {
         origins: Vec<String> = Vec::new();
         /// The domain below which each port of a session gets a name of its own.
         preview_domain: String = "localhost".to_owned();
+        /// What a client of OpenHands' remote runtime API gets that names an image which is not there: an
+        /// error that names it, or a sandbox with the files of this machine. With the runtime `docker` the
+        /// Engine is asked instead.
+        openhands_unknown_image: UnknownImages = UnknownImages::Refuse;
         /// How long requests under way may go on when the server ends.
         drain: Duration = Duration::from_secs(10);
     }

@@ -37,12 +37,13 @@ pub(super) fn perform(
     let action = RunCommand {
         blocking: true,
         cwd: arguments.workdir.clone(),
-        ..RunCommand::new(command)
+        ..RunCommand::new(without_input(&command))
     };
     let event = ActionEvent::from(Action::Run(action)).with_timeout(limit.as_secs_f64());
     let wanted = Wanted {
         name,
         command: &arguments.command,
+        life: arguments.life.clone(),
     };
     within_named(context, configuration, wanted, async |sandbox, signals| {
         let began = Instant::now();
@@ -53,6 +54,7 @@ pub(super) fn perform(
         let mut event = answer.map_err(|error| sandbox::failure(&error))?;
         let exit = match &mut event.observation.kind {
             ObservationKind::Run(output) => {
+                output.command = command;
                 tell_that_it_was_killed(&mut output.metadata, limit);
                 Some(Exit::of_command(output.metadata.exit_code))
             }
@@ -68,6 +70,12 @@ pub(super) fn perform(
         super::tell_end(arguments.quiet, &end, began.elapsed(), &*sandbox);
         Ok(exit)
     })
+}
+
+/// The same command with an empty standard input. The shell's own is a terminal that nobody types at, so a
+/// command that reads would wait for ever.
+fn without_input(command: &str) -> String {
+    format!("eval {} </dev/null", quote::quote(command))
 }
 
 /// An executor says of a command that took too long that it goes on, and how to wait for it. This

@@ -7,7 +7,7 @@ use std::{
 };
 
 use zareba_config::{
-    LogDurability, NetworkRules, Processors, RuntimeKind, Settings, Size, WhenIdle,
+    LogDurability, NetworkRules, Processors, RuntimeKind, Settings, Size, UnknownImages, WhenIdle,
 };
 use zareba_eventlog::{Durability, EventLog, LogError, Options};
 use zareba_facades::openhands::{Scheme, UnknownImage};
@@ -19,7 +19,10 @@ use zareba_session::{
 };
 use zareba_wire::Endpoint;
 
-use super::{images::EngineImages, tools::Pushed};
+use super::{
+    images::{EngineImages, StoredImages},
+    tools::Pushed,
+};
 use crate::{
     commands::mcp,
     exit::Exit,
@@ -256,21 +259,32 @@ fn listen(settings: &Settings) -> Result<Listen, Failure> {
 }
 
 /// What OpenHands' clients are told.
-pub(super) fn openhands_settings(settings: &Settings, backends: &Backends) -> OpenHandsSettings {
+pub(super) fn openhands_settings(
+    place: &Place<'_>,
+    settings: &Settings,
+    backends: &Backends,
+) -> OpenHandsSettings {
     // Their sessions run where all do that name no runtime.
-    let images = backends.image_builder(settings.runtime.kind);
+    let kind = settings.runtime.kind;
+    let images = backends.image_builder(kind);
     let images = images.map(|builder| Arc::new(EngineImages(builder)));
+    let imported = (kind == RuntimeKind::Native).then(|| Arc::new(StoredImages(place.images())));
     // What is built must have a name that sessions may use, and somebody must have said so.
     let may_build = settings.docker.build && settings.docker.allowed_images.is_some();
     OpenHandsSettings {
         // Whoever names an image for a container gets it or an error, and never another one.
         unknown_image: match images {
             Some(_) => UnknownImage::AskRuntime,
-            None => UnknownImage::SystemView,
+            None => match settings.server.openhands_unknown_image {
+                UnknownImages::Refuse => UnknownImage::Refuse,
+                UnknownImages::ThisMachine => UnknownImage::SystemView,
+            },
         },
         tools: Some(Arc::new(Pushed)),
         builder: images.clone().filter(|_| may_build).map(|it| it as _),
-        images: images.map(|it| it as _),
+        images: images
+            .map(|it| it as _)
+            .or_else(|| imported.map(|it| it as _)),
         public_url: settings.server.public_url.clone(),
         scheme: match settings.server.tls_certificate {
             Some(_) => Scheme::Https,

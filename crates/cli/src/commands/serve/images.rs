@@ -1,17 +1,46 @@
-//! The Docker Engine's images for OpenHands' clients: which there are, and building more.
+//! Images for OpenHands' clients: those that were imported here, those of the Docker Engine, and building more.
 
-use std::{error::Error, fs::File, io, sync::Arc};
+use std::{error::Error, fs::File, io, path::PathBuf, sync::Arc};
 
 use jiff::Timestamp;
 use zareba_facades::openhands::{
     BuildService, ImageCatalog, ImageFacts, RemoteBuild, RemoteBuildError, RemoteBuildFault,
 };
+use zareba_image::{ImageError, ImageStore};
 use zareba_protocol::ErrorClass;
 use zareba_runtime_docker::{
     BuildError, BuildEvent, BuildListener, BuildManner, BuildOrder, BuildSource, ImageBuilder,
 };
 use zareba_session::Owner;
 use zareba_wire::BoxFuture;
+
+/// Images of this directory, which sandboxes of the runtime `native` have.
+pub(super) struct StoredImages(pub(super) PathBuf);
+
+impl ImageCatalog for StoredImages {
+    fn find<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Option<ImageFacts>> {
+        let (directory, name) = (self.0.clone(), image.to_owned());
+        Box::pin(async move {
+            let look = move || -> Result<Option<ImageFacts>, ImageError> {
+                // Nothing was ever imported.
+                if !directory.is_dir() {
+                    return Ok(None);
+                }
+                let found = ImageStore::open(&directory)?.find(&name)?;
+                let built = found.created.and_then(|created| created.parse().ok());
+                Ok(Some(ImageFacts {
+                    since: built.unwrap_or_else(Timestamp::now),
+                    bytes: found.size_bytes,
+                }))
+            };
+            let looked = tokio::task::spawn_blocking(look).await;
+            looked.ok()?.unwrap_or_else(|error| {
+                tracing::debug!(image, error = %chain(&error), "an image cannot be looked up");
+                None
+            })
+        })
+    }
+}
 
 /// Images of the Engine that sessions run on.
 pub(super) struct EngineImages(pub(super) ImageBuilder);
