@@ -73,6 +73,10 @@ pub use variables::SetVariables;
 
 /// The header that names an action, so that a repeated request is not a second action.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The header in which a client says through what it is used. `mcp` is known, for clients of the
+/// Model Context Protocol; logs of sessions name it as the `surface`, on the client's word.
+pub const SURFACE: &str = "zareba-surface";
 /// The header that names a request: taken from the client when it has one, and always answered.
 pub const REQUEST_ID: &str = "x-request-id";
 /// The header that says where a stream of events broke off: the number of the last event seen.

@@ -2,8 +2,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use http::{HeaderMap, header::AUTHORIZATION};
-use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use zareba_api::{Access, ErrorCode, Key, KeyQuota, KeyScope, SURFACE};
 use zareba_protocol::SessionId;
 use zareba_session::{Owner, Requester, RequesterScope, Session, SessionInfo, Surface, own_id};
 use zareba_wire::serving::WrongKeys;
@@ -29,6 +29,8 @@ pub struct Principal {
     pub quota: KeyQuota,
     /// When the key ends.
     pub expires: Option<jiff::Timestamp>,
+    /// Through what the client says that it is used, for the log; it decides nothing.
+    pub claimed: Option<Surface>,
 }
 
 impl Principal {
@@ -37,12 +39,21 @@ impl Principal {
         Requester {
             owner: self.owner.clone(),
             key: Some(self.key.clone()),
-            scope: Some(match self.scope {
-                KeyScope::Read => RequesterScope::Read,
-                KeyScope::Session => RequesterScope::Session,
-                KeyScope::Admin => RequesterScope::Admin,
-            }),
-            surface,
+            scope: Some(requester_scope(self.scope)),
+            surface: match surface {
+                Surface::Api => self.claimed.unwrap_or(Surface::Api),
+                other => other,
+            },
+        }
+    }
+
+    /// The same with what the client says of itself. Only one word is known.
+    pub(crate) fn claiming(self, headers: &HeaderMap) -> Self {
+        let is_mcp = |value: &HeaderValue| value == Surface::Mcp.as_str();
+        let claimed = headers.get(SURFACE).filter(|value| is_mcp(value));
+        Self {
+            claimed: claimed.map(|_| Surface::Mcp),
+            ..self
         }
     }
 
@@ -98,7 +109,17 @@ impl From<Key> for Principal {
             session: key.session,
             quota: key.quota,
             expires: key.expires,
+            claimed: None,
         }
+    }
+}
+
+/// A scope in the words of the log.
+pub(crate) const fn requester_scope(scope: KeyScope) -> RequesterScope {
+    match scope {
+        KeyScope::Read => RequesterScope::Read,
+        KeyScope::Session => RequesterScope::Session,
+        KeyScope::Admin => RequesterScope::Admin,
     }
 }
 

@@ -22,6 +22,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header::HOST};
 use zareba_api::{Access, Port, PortPage, SharedPort};
+use zareba_session::Deed;
 
 use crate::{
     Extension,
@@ -99,9 +100,11 @@ pub(crate) async fn share(
     }
     let sharer = Sharer {
         owner: session.info().owner,
-        key: principal.key,
+        key: principal.key.clone(),
     };
-    let token = app.shares.share(session.id(), port, sharer).await?;
+    let share = app.shares.share(session.id(), port, sharer);
+    let deed = Deed::SharePort { port };
+    let token = app.admitted(&principal, &session, deed, share).await?;
     Ok(json(StatusCode::OK, &address(&app, &headers, port, &token)))
 }
 
@@ -111,7 +114,9 @@ pub(crate) async fn unshare(
     Place((session, port)): Place<(String, u16)>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    app.shares.unshare(session.id(), port).await?;
+    let unshare = app.shares.unshare(session.id(), port);
+    let deed = Deed::UnsharePort { port };
+    app.admitted(&principal, &session, deed, unshare).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -198,7 +198,7 @@ async fn admit(app: &App, access: Access, asker: Asker<'_>) -> Result<Option<Pri
         _ => asker.authenticate(app).await?,
     };
     if principal.may(access) {
-        return Ok(Some(principal));
+        return Ok(Some(principal.claiming(asker.headers)));
     }
     let scope = match access {
         Access::Admin => "admin",

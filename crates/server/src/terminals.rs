@@ -74,7 +74,8 @@ pub(crate) async fn close(
     Place((session, terminal)): Place<(String, String)>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    session.terminals().close(&terminal)?;
+    let door = session.door(principal.requester(Surface::Api));
+    session.terminals().close(&door, &terminal).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -88,6 +88,7 @@ mod tests {
             session: None,
             quota: KeyQuota::default(),
             expires: None,
+            claimed: None,
         }
     }
 

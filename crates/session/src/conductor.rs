@@ -31,6 +31,7 @@ use crate::{
     lease::Lease,
     live::Live,
     mask::Mask,
+    outlived::Outlived,
     path::ACTIONS_MAX,
     pending::Pending,
     shelf,
@@ -90,6 +91,7 @@ pub(crate) struct Conductor {
     pub(crate) tools: Toolbox,
     pub(crate) pending: Pending,
     pub(crate) turns: Turns,
+    pub(crate) outlived: Outlived,
     /// Read while an action is handed over, written while the sandbox changes.
     pub(crate) gate: RwLock<()>,
     /// Held by the one who ends it.
@@ -199,6 +201,7 @@ impl Conductor {
             },
             pending: Pending::default(),
             turns: Turns::default(),
+            outlived: Outlived::default(),
             gate: RwLock::new(()),
             close_turn: Exclusive::new(()),
             closing: watch::Sender::new(false),

@@ -13,7 +13,7 @@ use crate::Owner;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Deed {
-    /// An action that does not go the path of a session's actions, which judges and records them.
+    /// An action. Those of a session are recorded as such, before they are judged.
     Action(Box<ActionEvent>),
     /// The output of an action is read while it runs, past the session's own way to it.
     ReadOutput {
@@ -114,6 +114,18 @@ pub enum Deed {
         /// A directory goes with all that is in it.
         is_recursive: bool,
     },
+    /// A terminal's program is ended.
+    CloseTerminal {
+        /// Its name.
+        name: String,
+    },
+    /// A tool is removed.
+    RemoveTool {
+        /// Its name.
+        name: String,
+    },
+    /// Hosts of tools begin anew.
+    ResetTools,
     /// Variables of its shells are set.
     SetVariables {
         /// Their names; values are never told.
@@ -126,6 +138,25 @@ pub enum Deed {
     },
     /// The ports that programs inside listen on are looked up.
     ListPorts,
+    /// A port gets an address that works without a key.
+    SharePort {
+        /// Which port.
+        port: u16,
+    },
+    /// The address of a port ends.
+    UnsharePort {
+        /// Which port.
+        port: u16,
+    },
+    /// A key for this one session is made.
+    CreateKey {
+        /// What it allows.
+        scope: RequesterScope,
+    },
+    /// A ticket is made, which opens one stream.
+    CreateTicket,
+    /// Limits or labels of the session change.
+    Update,
     /// The sandbox as a whole changes.
     Manage(SandboxChange),
 }
@@ -162,6 +193,8 @@ pub enum SandboxChange {
     Fork,
     /// It ends.
     Close,
+    /// It ends, and the log of its session is removed.
+    Purge,
 }
 
 /// How the log keeps a deed.
@@ -217,6 +250,14 @@ pub enum Surface {
 }
 
 impl Deed {
+    /// The action, if it is one.
+    pub(crate) fn into_action(self) -> Option<ActionEvent> {
+        match self {
+            Self::Action(action) => Some(*action),
+            _ => None,
+        }
+    }
+
     /// The word for its kind.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -243,15 +284,23 @@ impl Deed {
             Self::MakeDirectory { .. } => "make_directory",
             Self::Rename { .. } => "rename",
             Self::Remove { .. } => "remove",
+            Self::CloseTerminal { .. } => "close_terminal",
+            Self::RemoveTool { .. } => "remove_tool",
+            Self::ResetTools => "reset_tools",
             Self::SetVariables { .. } => "set_variables",
             Self::Port { .. } => "port",
             Self::ListPorts => "list_ports",
+            Self::SharePort { .. } => "share_port",
+            Self::UnsharePort { .. } => "unshare_port",
+            Self::CreateKey { .. } => "create_key",
+            Self::CreateTicket => "create_ticket",
+            Self::Update => "update",
             Self::Manage(change) => change.as_str(),
         }
     }
 
-    /// What looks and changes nothing is counted, and so are connections to ports, of which a
-    /// browser opens many.
+    /// What looks and changes nothing is counted, and so are connections to ports and tickets, of
+    /// which a browser opens and needs many.
     pub(crate) const fn recording(&self) -> Recording {
         match self {
             Self::AttachTerminal { .. }
@@ -265,6 +314,7 @@ impl Deed {
             | Self::CopyFrom { .. }
             | Self::Port { .. }
             | Self::ListPorts
+            | Self::CreateTicket
             | Self::Program {
                 purpose: ProgramPurpose::PortTable,
                 ..
@@ -297,6 +347,9 @@ impl Deed {
                 ..
             }
             | Self::ListPorts
+            | Self::ResetTools
+            | Self::CreateTicket
+            | Self::Update
             | Self::Manage(_) => json!({}),
             Self::Program { purpose, request } => program(purpose, request),
             Self::AttachTerminal { name, may_type } => {
@@ -317,8 +370,12 @@ impl Deed {
             Self::Remove { path, is_recursive } => {
                 json!({ "path": path, "recursive": is_recursive })
             }
+            Self::CloseTerminal { name } | Self::RemoveTool { name } => json!({ "name": name }),
             Self::SetVariables { names } => json!({ "names": names }),
-            Self::Port { port } => json!({ "port": port }),
+            Self::Port { port } | Self::SharePort { port } | Self::UnsharePort { port } => {
+                json!({ "port": port })
+            }
+            Self::CreateKey { scope } => json!({ "scope": scope.as_str() }),
         }
     }
 }
@@ -352,6 +409,7 @@ impl SandboxChange {
             Self::Rollback => "rollback",
             Self::Fork => "fork",
             Self::Close => "close",
+            Self::Purge => "purge",
         }
     }
 }
@@ -389,9 +447,25 @@ impl Requester {
         value.insert("surface".to_owned(), self.surface.as_str().into());
         Value::Object(value)
     }
+
+    /// It as a record has it; `None` for what is no client.
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        let known = |name: &str| text(name).map(str::to_owned);
+        let mut scopes = RequesterScope::ALL.into_iter();
+        let mut surfaces = Surface::ALL.into_iter();
+        Some(Self {
+            owner: Owner(known("owner")?),
+            key: known("key"),
+            scope: scopes.find(|scope| Some(scope.as_str()) == text("scope")),
+            surface: surfaces.find(|surface| Some(surface.as_str()) == text("surface"))?,
+        })
+    }
 }
 
 impl RequesterScope {
+    const ALL: [Self; 3] = [Self::Read, Self::Session, Self::Admin];
+
     /// The word for it, as keys have it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -403,6 +477,16 @@ impl RequesterScope {
 }
 
 impl Surface {
+    const ALL: [Self; 7] = [
+        Self::Api,
+        Self::OpenHands,
+        Self::Camel,
+        Self::Mcp,
+        Self::Preview,
+        Self::Cli,
+        Self::Session,
+    ];
+
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -414,5 +498,28 @@ impl Surface {
             Self::Cli => "cli",
             Self::Session => "session",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requester_is_found_again_in_a_record() {
+        for surface in Surface::ALL {
+            let scopes = RequesterScope::ALL.into_iter().map(Some);
+            for scope in scopes.chain([None]) {
+                let requester = Requester {
+                    owner: Owner("ann".to_owned()),
+                    key: scope.map(|_| "k1".to_owned()),
+                    scope,
+                    surface,
+                };
+                let found = Requester::from_value(&requester.to_value());
+                assert_eq!(found, Some(requester));
+            }
+        }
+        assert_eq!(Requester::from_value(&json!({ "owner": "ann" })), None);
     }
 }

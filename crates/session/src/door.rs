@@ -28,9 +28,11 @@ use zareba_runtime::{RuntimeError, Sandbox, SandboxId};
 use zareba_wire::BoxFuture;
 
 use crate::{
-    Deed, DeedContext, Guard, ProgramPurpose, Requester, Verdict, conductor::Conductor,
-    deed::Recording,
+    Deed, DeedContext, Guard, ProgramPurpose, Requester, SessionState, Verdict,
+    conductor::Conductor, deed::Recording,
 };
+
+use measure::Measured;
 
 pub use log::{BegunDeed, DeedLog, Unkept};
 pub(crate) use recorder::DeedRecorder;
@@ -57,7 +59,7 @@ pub struct Door {
 }
 
 /// A deed that was recorded and has not ended.
-struct UnderWay {
+pub(crate) struct UnderWay {
     log: Arc<dyn DeedLog>,
     deed: BegunDeed,
     kind: &'static str,
@@ -121,6 +123,45 @@ impl Door {
         Ok(())
     }
 
+    /// Does a deed that is no method of a sandbox, as shares of ports and keys are: judged, recorded,
+    /// done, recorded. `word` names an error for the log.
+    ///
+    /// A session that has ended, or that another server has, takes no records here. The deed is told
+    /// to the program's own log then.
+    ///
+    /// # Errors
+    /// When the guard denies it, it cannot be recorded or it fails.
+    pub async fn carry_out<T, E: From<RuntimeError>>(
+        &self,
+        deed: Deed,
+        word: impl FnOnce(&E) -> &'static str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.judge(&deed, None).await?;
+        if !self.takes_records() {
+            let by = self.requester.to_value();
+            tracing::info!(deed = deed.kind(), %by, "a deed beside a log");
+            return work.await;
+        }
+        if deed.recording() == Recording::Counted {
+            let done = work.await;
+            self.count(&deed, done.as_ref().map(drop).map_err(word), 0);
+            return done;
+        }
+        let under_way = self.begin(&deed).await?;
+        let done = work.await;
+        let more = outcome(done.as_ref().map(drop).map_err(word));
+        under_way.end(more).await;
+        done
+    }
+
+    fn takes_records(&self) -> bool {
+        let is_ours = |session: &Arc<Conductor>| {
+            session.require_ours().is_ok() && session.state() != SessionState::Closed
+        };
+        self.session.as_ref().is_none_or(is_ours)
+    }
+
     /// Does a deed: judged, recorded, done, recorded. The work is not even begun before it is
     /// allowed; `measured` says what was sent along.
     async fn perform<'a, T>(
@@ -133,15 +174,33 @@ impl Door {
         self.judge(&deed, Some(sandbox)).await?;
         if deed.recording() == Recording::Counted {
             let done = work().await;
-            self.count(&deed, done.as_ref().map(drop), 0);
+            self.count(&deed, done.as_ref().map(drop).map_err(word), 0);
             return done;
         }
         let under_way = self.begin(&deed).await?;
         let done = work().await;
-        let mut more = outcome(done.as_ref().map(drop));
+        let mut more = outcome(done.as_ref().map(drop).map_err(word));
         measured(&mut more);
         under_way.end(more).await;
         done
+    }
+
+    /// Asks the guard. This is the one place that does.
+    pub(crate) async fn assess(&self, deed: &Deed, sandbox: Option<&SandboxId>) -> Verdict {
+        let info = self.session.as_ref().map(|session| session.info());
+        let context = DeedContext {
+            requester: &self.requester,
+            session: info.as_ref(),
+            sandbox,
+        };
+        // The call itself may panic, too.
+        let assessed = async { self.guard.assess(deed, context).await };
+        let assessed = AssertUnwindSafe(assessed).catch_unwind();
+        match tokio::time::timeout(GUARD_PATIENCE, assessed).await {
+            Ok(Ok(verdict)) => verdict,
+            Ok(Err(_)) => undecided("the guard failed, and what it cannot judge is denied"),
+            Err(_) => undecided("the guard did not answer in time"),
+        }
     }
 
     /// Asks the guard, and records a refusal.
@@ -150,31 +209,23 @@ impl Door {
         deed: &Deed,
         sandbox: Option<&SandboxId>,
     ) -> Result<(), RuntimeError> {
-        let info = self.session.as_ref().map(|session| session.info());
-        let context = DeedContext {
-            requester: &self.requester,
-            session: info.as_ref(),
-            sandbox,
-        };
-        // The call itself may panic, too.
-        let assessed = async { self.guard.assess_deed(deed, context).await };
-        let assessed = AssertUnwindSafe(assessed).catch_unwind();
-        let verdict = match tokio::time::timeout(GUARD_PATIENCE, assessed).await {
-            Ok(Ok(verdict)) => verdict,
-            Ok(Err(_)) => undecided("the guard failed, and what it cannot judge is denied"),
-            Err(_) => undecided("the guard did not answer in time"),
-        };
-        let Verdict::Deny { risk, reason } = verdict else {
+        let Verdict::Deny { risk, reason } = self.assess(deed, sandbox).await else {
             return Ok(());
         };
         let mut note = self.describe(deed, "refused");
         note.insert("risk".to_owned(), i8::from(risk).into());
         note.insert("reason".to_owned(), reason.as_str().into());
-        self.log.record(None, note).await;
+        if self.takes_records() {
+            self.log.record(None, note).await;
+        } else {
+            let by = self.requester.to_value();
+            tracing::info!(deed = deed.kind(), %by, reason, "a deed beside a log is refused");
+        }
         Err(RuntimeError::Denied { reason })
     }
 
-    async fn begin(&self, deed: &Deed) -> Result<UnderWay, RuntimeError> {
+    /// Records that a deed begins.
+    pub(crate) async fn begin(&self, deed: &Deed) -> Result<UnderWay, RuntimeError> {
         let begun = self.log.begin(self.describe(deed, "begun")).await?;
         Ok(UnderWay {
             log: Arc::clone(&self.log),
@@ -186,10 +237,18 @@ impl Door {
     }
 
     /// Counts a deed that has ended.
-    fn count(&self, deed: &Deed, done: Result<(), &RuntimeError>, bytes: u64) {
+    fn count(&self, deed: &Deed, done: Result<(), &'static str>, bytes: u64) {
         let mut entry = self.describe(deed, "done");
         entry.append(&mut outcome(done));
         self.log.count(entry, bytes);
+    }
+
+    /// Counts a deed whose content has passed, with its SHA-256.
+    fn count_measured(&self, deed: &Deed, measured: &Measured) {
+        let mut entry = self.describe(deed, "done");
+        entry.append(&mut outcome(Ok(())));
+        entry.insert("sha256".to_owned(), measured.sha256().into());
+        self.log.count(entry, measured.bytes());
     }
 
     fn describe(&self, deed: &Deed, state: &str) -> Map<String, Value> {
@@ -202,6 +261,11 @@ impl Door {
 }
 
 impl UnderWay {
+    /// Records that it was done, or the class of the error with which it failed.
+    pub(crate) async fn end_with(self, done: Result<(), &'static str>) {
+        self.end(outcome(done)).await;
+    }
+
     /// Records how it ended.
     async fn end(mut self, more: Map<String, Value>) {
         self.has_ended = true;
@@ -243,12 +307,17 @@ fn undecided(reason: &str) -> Verdict {
     }
 }
 
-fn outcome(done: Result<(), &RuntimeError>) -> Map<String, Value> {
+/// The word for an error in the log.
+fn word(error: &RuntimeError) -> &'static str {
+    error.class().as_str()
+}
+
+fn outcome(done: Result<(), &'static str>) -> Map<String, Value> {
     let mut more = Map::new();
     match done {
         Ok(()) => more.insert("outcome".to_owned(), "done".into()),
         Err(error) => {
-            more.insert("error".to_owned(), error.class().as_str().into());
+            more.insert("error".to_owned(), error.into());
             more.insert("outcome".to_owned(), "failed".into())
         }
     };
@@ -277,21 +346,13 @@ impl std::fmt::Debug for Door {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Owner, SessionInfo, Surface};
+    use crate::{Owner, Surface};
 
     /// Never says anything.
     struct Silent;
 
     impl Guard for Silent {
         fn assess<'a>(
-            &'a self,
-            _action: &'a zareba_protocol::ActionEvent,
-            _session: &'a SessionInfo,
-        ) -> BoxFuture<'a, Verdict> {
-            Box::pin(std::future::pending())
-        }
-
-        fn assess_deed<'a>(
             &'a self,
             _deed: &'a Deed,
             _context: DeedContext<'a>,

@@ -90,6 +90,14 @@ pub(crate) fn recorded_action(record: &Record) -> Result<Option<ActionEvent>, De
     ActionEvent::from_value(event_json(&as_asked)).map(Some)
 }
 
+/// The client that asked for the action of a record.
+pub(crate) fn recorded_requester(record: &Record) -> Option<Requester> {
+    record
+        .payload
+        .get(REQUESTER)
+        .and_then(Requester::from_value)
+}
+
 /// What came of an action, on its way into the log.
 pub(crate) fn observation_entry(action: u64, answer: &ObservationEvent, mask: &Mask) -> Entry {
     let mut payload = envelope(answer.to_value());

@@ -1,12 +1,12 @@
 //! What stands between a client and the sandbox.
 
-use zareba_protocol::{ActionEvent, SecurityRisk};
+use zareba_protocol::SecurityRisk;
 use zareba_runtime::SandboxId;
 use zareba_wire::BoxFuture;
 
 use crate::{Deed, Requester, SessionInfo};
 
-/// What a guard says of an action or a deed.
+/// What a guard says of a deed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may run.
@@ -32,25 +32,11 @@ pub struct DeedContext<'a> {
     pub sandbox: Option<&'a SandboxId>,
 }
 
-/// Judges actions and deeds. A guard that cannot judge denies.
+/// Judges deeds: actions ([`Deed::Action`]), programs, terminals, files, ports, hosts of tools, and
+/// what is done to a session as a whole. A guard that panics or does not answer in time denies.
 pub trait Guard: Send + Sync {
-    /// Judges one action of one session.
-    fn assess<'a>(
-        &'a self,
-        action: &'a ActionEvent,
-        session: &'a SessionInfo,
-    ) -> BoxFuture<'a, Verdict>;
-
-    /// Judges what is no action of a session: programs, terminals, files, ports, hosts of tools.
-    /// A guard that says nothing about deeds allows them.
-    fn assess_deed<'a>(
-        &'a self,
-        deed: &'a Deed,
-        context: DeedContext<'a>,
-    ) -> BoxFuture<'a, Verdict> {
-        let _ = (deed, context);
-        Box::pin(std::future::ready(Verdict::Allow))
-    }
+    /// Judges one deed before it is done.
+    fn assess<'a>(&'a self, deed: &'a Deed, context: DeedContext<'a>) -> BoxFuture<'a, Verdict>;
 }
 
 /// Lets everything through.
@@ -58,11 +44,7 @@ pub trait Guard: Send + Sync {
 pub struct AllowAll;
 
 impl Guard for AllowAll {
-    fn assess<'a>(
-        &'a self,
-        _action: &'a ActionEvent,
-        _session: &'a SessionInfo,
-    ) -> BoxFuture<'a, Verdict> {
+    fn assess<'a>(&'a self, _deed: &'a Deed, _context: DeedContext<'a>) -> BoxFuture<'a, Verdict> {
         Box::pin(std::future::ready(Verdict::Allow))
     }
 }

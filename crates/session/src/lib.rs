@@ -15,6 +15,7 @@ mod guard;
 mod home;
 mod info;
 mod options;
+mod outlived;
 mod own_name;
 mod session;
 mod sessions;

@@ -11,7 +11,10 @@ use zareba_eventlog::LogError;
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxState, Support};
 
-use crate::{Idle, SessionError, SessionState, conductor::Conductor, path::has_ended};
+use crate::{
+    Deed, Door, Idle, Requester, SandboxChange, SessionError, SessionState, conductor::Conductor,
+    door::UnderWay, path::has_ended,
+};
 
 /// How often somebody may freeze a session again before an action gets through.
 const WAKES_MAX: usize = 8;
@@ -74,6 +77,43 @@ impl Conductor {
         .await
     }
 
+    /// Freezes it for a client: judged, recorded, done, recorded.
+    pub(crate) async fn pause_for(self: &Arc<Self>, client: Requester) -> Result<(), SessionError> {
+        let session = Arc::clone(self);
+        self.change(async move {
+            let pausing = session.pause();
+            session.manage(SandboxChange::Pause, client, pausing).await
+        })
+        .await
+    }
+
+    /// Lets it go on for a client.
+    pub(crate) async fn resume_for(
+        self: &Arc<Self>,
+        client: Requester,
+    ) -> Result<(), SessionError> {
+        let session = Arc::clone(self);
+        self.change(async move {
+            let resuming = session.resume();
+            session
+                .manage(SandboxChange::Resume, client, resuming)
+                .await
+        })
+        .await
+    }
+
+    async fn manage(
+        self: &Arc<Self>,
+        change: SandboxChange,
+        client: Requester,
+        work: impl Future<Output = Result<(), SessionError>>,
+    ) -> Result<(), SessionError> {
+        self.require_here()?;
+        let door = Door::of_session(self, client);
+        let word = |error: &SessionError| error.class().as_str();
+        door.carry_out(Deed::Manage(change), word, work).await
+    }
+
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), SessionError> {
         let session = Arc::clone(self);
         self.change(async move {
@@ -115,7 +155,15 @@ impl Conductor {
                 if self.state() == SessionState::Starting {
                     return Ok(());
                 }
-                self.close(Why::Idle).await
+                if self.state() == SessionState::Ready && self.works().await {
+                    self.postpone();
+                    return Ok(());
+                }
+                // Asked again: a client may have come while the sandbox was looked at.
+                match self.is_idle() {
+                    true => self.close(Why::Idle).await,
+                    false => Ok(()),
+                }
             }
             Some((_, Idle::Pause)) if self.can_pause() => {
                 if self.is_idle() && self.state() == SessionState::Ready && self.works().await {
@@ -135,11 +183,50 @@ impl Conductor {
 
     /// Ends it.
     pub(crate) async fn close(self: &Arc<Self>, why: Why) -> Result<(), SessionError> {
-        self.change(Arc::clone(self).close_now(why)).await
+        let session = Arc::clone(self);
+        self.change(async move {
+            let _only = session.close_turn.lock().await;
+            session.close_now(why, None).await
+        })
+        .await
     }
 
-    async fn close_now(self: Arc<Self>, why: Why) -> Result<(), SessionError> {
-        let _only = self.close_turn.lock().await;
+    /// Ends it for a client. The end is not refused because it cannot be recorded: it is what frees
+    /// the room that a full log needs.
+    pub(crate) async fn close_for(
+        self: &Arc<Self>,
+        end: SandboxChange,
+        client: Requester,
+    ) -> Result<(), SessionError> {
+        let session = Arc::clone(self);
+        self.change(async move {
+            session.require_ours()?;
+            let has_ended = || session.state() == SessionState::Closed;
+            if has_ended() && end == SandboxChange::Close {
+                return Ok(());
+            }
+            let door = Door::of_session(&session, client);
+            let deed = Deed::Manage(end);
+            door.judge(&deed, session.sandbox_id().ok().as_ref()).await?;
+            let _only = session.close_turn.lock().await;
+            session.require_ours()?;
+            let begun = match has_ended() {
+                true => None,
+                false => door.begin(&deed).await.map_or_else(
+                    |error| {
+                        tracing::warn!(session = %session.id, %error, "the end of a session is not recorded");
+                        None
+                    },
+                    Some,
+                ),
+            };
+            session.close_now(Why::Asked, begun).await
+        })
+        .await
+    }
+
+    /// The caller holds the turn of those who close it. A deed that it is ends before the log does.
+    async fn close_now(&self, why: Why, deed: Option<UnderWay>) -> Result<(), SessionError> {
         self.require_ours()?;
         // From here on nothing begins, and a start that is under way is given up.
         self.closing.send_replace(true);
@@ -151,7 +238,12 @@ impl Conductor {
             return Ok(());
         }
         let gate = self.gate.write().await;
-        if let Err(error) = self.end_sandbox().await {
+        let ended = self.end_sandbox().await;
+        if let Some(deed) = deed {
+            let done = ended.as_ref().map_err(|error| error.class().as_str());
+            deed.end_with(done.copied()).await;
+        }
+        if let Err(error) = ended {
             self.closing.send_replace(false);
             return Err(error);
         }
@@ -286,14 +378,14 @@ impl Conductor {
     }
 
     /// Whether something goes on in the sandbox though no client asks for anything: a command that
-    /// has outlived its action, or a program that uses the processor. A backend that cannot say
-    /// is taken to be idle.
+    /// has outlived its action, or a program that uses the processor. Where the backend cannot say,
+    /// the observations of the session tell of commands, and nothing tells of other programs.
     async fn works(&self) -> bool {
         let Some(sandbox) = self.sandbox() else {
             return false;
         };
         let Ok(before) = sandbox.activity().await else {
-            return false;
+            return self.outlived.is_any();
         };
         if before.has_command {
             return true;
@@ -302,7 +394,7 @@ impl Conductor {
         let used = sandbox.activity().await.map(|now| {
             now.has_command || now.processor.saturating_sub(before.processor) >= LOOK / BUSY_PART
         });
-        used.unwrap_or(false)
+        used.unwrap_or_else(|_| self.outlived.is_any())
     }
 
     fn is_idle(&self) -> bool {

@@ -18,9 +18,10 @@ use zareba_protocol::{
 use zareba_runtime::{RuntimeError, Sandbox, Turn, is_input};
 
 use crate::{
-    ActionRequest, SessionError, SessionState, Verdict,
+    ActionRequest, Deed, Door, Requester, SessionError, SessionState, Verdict,
     conductor::{Conductor, Ending, InUse},
     event,
+    outlived::shell_used,
     pending::{Answer, Outcome, UnderWay},
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Begun {
 pub(crate) struct Rest {
     under_way: UnderWay,
     action: ActionEvent,
+    requester: Requester,
     turn: Turn,
     _in_use: Option<InUse>,
     _place: OwnedSemaphorePermit,
@@ -78,6 +80,7 @@ impl Conductor {
             return Ok(self.known(record));
         };
         let action = request.action.clone();
+        let requester = self.requester(request.requester.clone());
         self.wait_for_recovery(&action).await;
         let turn = self.turns.wait(&action).await;
         let (record, is_new) = self.record_action(request, origin).await?;
@@ -89,6 +92,7 @@ impl Conductor {
         let rest = Rest {
             under_way,
             action,
+            requester,
             turn,
             _in_use: in_use,
             _place: place,
@@ -113,11 +117,17 @@ impl Conductor {
         let Rest {
             under_way,
             action,
+            requester,
             turn,
             _in_use,
             _place,
         } = rest;
-        self.finish(under_way, action, turn).await
+        self.finish(under_way, action, requester, turn).await
+    }
+
+    /// The client that asks for an action, or the session itself.
+    pub(crate) fn requester(&self, client: Option<Requester>) -> Requester {
+        client.unwrap_or_else(|| Requester::session(self.facts.owner.clone()))
     }
 
     /// Walks the rest of the path, from the record of an action on. `None` when that is left to
@@ -126,11 +136,13 @@ impl Conductor {
         self: &Arc<Self>,
         under_way: UnderWay,
         action: ActionEvent,
+        requester: Requester,
         turn: Turn,
     ) -> Option<Outcome> {
         let number = under_way.action;
         let (source, metadata) = (action.source, action.tool_call_metadata.clone());
-        let performed = AssertUnwindSafe(self.perform(number, action, turn)).catch_unwind();
+        let performed =
+            AssertUnwindSafe(self.perform(number, action, requester, turn)).catch_unwind();
         let answer = match performed.await {
             Ok(answer) => answer?,
             Err(_) => event::failure(
@@ -153,22 +165,25 @@ impl Conductor {
         self: &Arc<Self>,
         number: u64,
         action: ActionEvent,
+        requester: Requester,
         turn: Turn,
     ) -> Option<ObservationEvent> {
         if let Some(answer) = answer_without_sandbox(&action.action) {
             return Some(answer.into());
         }
-        let info = self.info();
+        let door = Door::of_session(self, requester);
+        let (deed, sandbox) = (Deed::Action(action.into()), self.sandbox_id().ok());
         let mut closing = self.closing.subscribe();
         let verdict = tokio::select! {
             biased;
-            verdict = self.common.options.guard.assess(&action, &info) => verdict,
+            verdict = door.assess(&deed, sandbox.as_ref()) => verdict,
             _ = closing.wait_for(|closing| *closing) => return Some(closed()),
             () = self.letting_go() => return None,
         };
         if let Verdict::Deny { risk, reason } = verdict {
             return Some(self.deny(number, risk, &reason).await);
         }
+        let action = deed.into_action()?;
         if let Action::CallTool(call) = &action.action {
             return self.call_tool(number, call, action.hard_timeout()).await;
         }
@@ -183,7 +198,10 @@ impl Conductor {
             ..action
         };
         self.release_shell(number, &action);
-        self.run_inside(action, turn).await
+        let shell = shell_used(&action);
+        let answer = self.run_inside(action, turn).await?;
+        self.outlived.note(shell, &answer);
+        Some(answer)
     }
 
     /// The name under which an executor runs an action at most once.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    ActionOutput, AdmittedSandbox, Asked, Deed, Door, Mask, Requester, SessionError, SessionInfo,
-    SessionTools, SessionUpdate, Terminals, asked::Asker, conductor::Conductor, lifecycle::Why,
-    path::Origin,
+    ActionOutput, AdmittedSandbox, Asked, Deed, Door, Mask, Requester, SandboxChange, SessionError,
+    SessionInfo, SessionTools, SessionUpdate, Terminals, asked::Asker, conductor::Conductor,
+    lifecycle::Why, path::Origin,
 };
 use zareba_eventlog::{IdempotencyKey, Record, Subscription};
 use zareba_protocol::{ActionEvent, SessionId};
@@ -170,7 +170,43 @@ impl Session {
         self.conductor.update(update, requester).await
     }
 
-    /// Freezes it. Pausing twice is no error.
+    /// Freezes it for a client. Pausing twice is no error.
+    ///
+    /// # Errors
+    /// When the guard denies it, the runtime cannot, or it has no sandbox.
+    pub async fn pause_for(&self, client: &Requester) -> Result<(), SessionError> {
+        self.conductor.pause_for(client.clone()).await
+    }
+
+    /// Lets it go on for a client. Resuming twice is no error.
+    ///
+    /// # Errors
+    /// As [`pause_for`](Self::pause_for).
+    pub async fn resume_for(&self, client: &Requester) -> Result<(), SessionError> {
+        self.conductor.touch();
+        self.conductor.resume_for(client.clone()).await
+    }
+
+    /// Ends its sandbox for a client; the log stays. Closing twice is no error.
+    ///
+    /// # Errors
+    /// When the guard denies it, or the sandbox cannot be ended.
+    pub async fn close_for(&self, client: &Requester) -> Result<(), SessionError> {
+        let end = SandboxChange::Close;
+        self.conductor.close_for(end, client.clone()).await
+    }
+
+    /// The same before the log is removed, which the guard judges, too: see
+    /// [`Sessions::remove`](crate::Sessions::remove).
+    ///
+    /// # Errors
+    /// As [`close_for`](Self::close_for).
+    pub async fn close_for_removal(&self, client: &Requester) -> Result<(), SessionError> {
+        let end = SandboxChange::Purge;
+        self.conductor.close_for(end, client.clone()).await
+    }
+
+    /// Freezes it in its own name: no client asks, so that no guard judges and no deed is recorded.
     ///
     /// # Errors
     /// When the runtime cannot, or it has no sandbox.
@@ -178,7 +214,7 @@ impl Session {
         self.conductor.pause().await
     }
 
-    /// Lets it go on. Resuming twice is no error.
+    /// Lets it go on in its own name.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -187,7 +223,7 @@ impl Session {
         self.conductor.resume().await
     }
 
-    /// Ends its sandbox; the log stays. Closing twice is no error.
+    /// Ends its sandbox in its own name; the log stays. Closing twice is no error.
     ///
     /// # Errors
     /// When the sandbox cannot be ended.

@@ -19,7 +19,7 @@ use zareba_protocol::ErrorClass;
 use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_wire::program::{ProgramLine, ProgramRequest, ProgramStdin, TerminalSize};
 
-use crate::{AdmittedSandbox, Mask, ProgramPurpose};
+use crate::{AdmittedSandbox, Deed, Door, Mask, ProgramPurpose};
 
 pub use output::{TerminalOutput, Viewer};
 pub use terminal::{Terminal, TerminalEnd, TerminalInfo};
@@ -165,14 +165,20 @@ impl Terminals {
         found.ok_or_else(|| not_found(name))
     }
 
-    /// Ends a terminal's program, tells its viewers and forgets it.
+    /// Ends a terminal's program for the client behind a door, tells its viewers and forgets it.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn close(&self, name: &str) -> Result<(), TerminalError> {
-        let found = self.terminals().remove(name);
-        found.ok_or_else(|| not_found(name))?.close();
-        Ok(())
+    /// When there is none, or the guard denies it.
+    pub async fn close(&self, door: &Door, name: &str) -> Result<(), TerminalError> {
+        let name = self.get(name)?.name().to_owned();
+        let deed = Deed::CloseTerminal { name: name.clone() };
+        let word = |error: &TerminalError| error.class().as_str();
+        let close = async {
+            let found = self.terminals().remove(&name);
+            found.ok_or_else(|| not_found(&name))?.close();
+            Ok(())
+        };
+        door.carry_out(deed, word, close).await
     }
 
     /// A name that is free, and room for one more.

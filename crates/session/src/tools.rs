@@ -18,7 +18,7 @@ use zareba_tools::{
     Registry, Tool, ToolDefinition, ToolError, ToolName,
 };
 
-use crate::{Requester, SessionError, conductor::Conductor};
+use crate::{Deed, Door, Requester, SessionError, conductor::Conductor};
 use place::SessionPlace;
 
 pub use add::HOSTS_MAX;
@@ -162,9 +162,27 @@ impl SessionTools {
     /// Removes a tool. Calls that are under way go on; an interpreter ends with its last tool.
     ///
     /// # Errors
-    /// When there is none of that name, or that cannot be written down.
+    /// When there is none of that name, the guard denies it, or it cannot be written down.
     pub async fn remove(&self, name: &ToolName) -> Result<(), SessionError> {
         self.conductor.require_unclosed("change its tools")?;
+        let deed = Deed::RemoveTool {
+            name: name.to_string(),
+        };
+        self.admitted(deed, self.remove_now(name)).await
+    }
+
+    async fn admitted(
+        &self,
+        deed: Deed,
+        work: impl Future<Output = Result<(), SessionError>>,
+    ) -> Result<(), SessionError> {
+        let requester = self.conductor.requester(self.requester.clone());
+        let door = Door::of_session(&self.conductor, requester);
+        let word = |error: &SessionError| error.class().as_str();
+        door.carry_out(deed, word, work).await
+    }
+
+    async fn remove_now(&self, name: &ToolName) -> Result<(), SessionError> {
         if self.registry().remove(name).is_none() {
             let known = self.list().into_iter().map(|tool| tool.name.to_string());
             return Err(ToolError::NotFound {
@@ -189,12 +207,15 @@ impl SessionTools {
     /// Has every host begin anew: state that tools have kept is as it was at first.
     ///
     /// # Errors
-    /// When a host cannot be started again.
+    /// When a host cannot be started again, or the guard denies it.
     pub async fn reset(&self) -> Result<(), SessionError> {
         self.conductor.require_unclosed("reset its tools")?;
         let _in_use = self.conductor.begin_use();
-        let reset = self.registry().reset().await;
-        Ok(reset.map_err(|error| hidden::error(&self.conductor.mask, error))?)
+        let reset = async {
+            let reset = self.registry().reset().await;
+            Ok(reset.map_err(|error| hidden::error(&self.conductor.mask, error))?)
+        };
+        self.admitted(Deed::ResetTools, reset).await
     }
 }
 

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    Idle, Requester, SessionError, SessionLimits, SessionsOptions, check, conductor::Conductor,
-    event, options::stricter_of,
+    Deed, Idle, Requester, SessionError, SessionLimits, SessionsOptions, check,
+    conductor::Conductor, event, options::stricter_of,
 };
 
 /// What shall be different about a session; what is left out stays.
@@ -44,7 +44,10 @@ impl Conductor {
         requester: &Requester,
     ) -> Result<(), SessionError> {
         let (session, by) = (Arc::clone(self), requester.to_value());
+        let client = requester.clone();
         self.change(async move {
+            session.require_unclosed("be changed")?;
+            session.judge(&Deed::Update, &client).await?;
             let _turn = session.close_turn.lock().await;
             session.require_unclosed("be changed")?;
             if session.state().has_ended() {

@@ -66,6 +66,7 @@ pub const CREATE_FOR_SESSION: Operation = Operation {
     body: Some(Content::json(of::<CreateSessionKey>)),
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::QuotaExceeded,
         ErrorCode::LogFull,
     ],
@@ -86,6 +87,10 @@ pub const CREATE_TICKET: Operation = Operation {
         "The ticket.",
         Content::json(of::<Ticket>),
     )],
-    errors: &[ErrorCode::NotFound, ErrorCode::QuotaExceeded],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
+        ErrorCode::QuotaExceeded,
+    ],
     ..CREATE
 };

@@ -56,8 +56,10 @@ pub const SHARE: Operation = Operation {
     )],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::QuotaExceeded,
+        ErrorCode::LogFull,
     ],
     ..LIST
 };
@@ -69,7 +71,7 @@ pub const UNSHARE: Operation = Operation {
     summary: "Take a shared port back",
     description: "Its address is not known any more, and connections to it are closed.",
     answers: &[Answer::empty(204, "It is not shared.")],
-    errors: &[ErrorCode::NotFound],
+    errors: &[ErrorCode::NotFound, ErrorCode::GuardDenied],
     ..SHARE
 };
 

@@ -120,7 +120,11 @@ pub const UPDATE: Operation = Operation {
         "How it is then.",
         Content::json(of::<Session>),
     )],
-    errors: &[ErrorCode::NotFound, ErrorCode::Conflict],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::Conflict,
+        ErrorCode::GuardDenied,
+    ],
 };
 
 /// Ends a session.
@@ -139,6 +143,7 @@ pub const DELETE: Operation = Operation {
         "Whether the log goes as well; false when left out.",
     )],
     answers: &[Answer::empty(204, "It has ended.")],
+    errors: &[ErrorCode::NotFound, ErrorCode::GuardDenied],
     ..GET
 };
 
@@ -159,9 +164,11 @@ pub const PAUSE: Operation = Operation {
     )],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::Unsupported,
         ErrorCode::BackendUnavailable,
+        ErrorCode::LogFull,
     ],
     ..GET
 };

@@ -82,6 +82,7 @@ pub const CLOSE: Operation = Operation {
     summary: "Close a terminal",
     description: "Ends its program and forgets it.",
     answers: &[Answer::empty(204, "It is closed.")],
+    errors: &[ErrorCode::NotFound, ErrorCode::GuardDenied],
     ..GET
 };
 

@@ -123,7 +123,12 @@ pub const REMOVE: Operation = Operation {
     description: "Calls that are under way go on. An interpreter ends with its last tool.",
     body: None,
     answers: &[Answer::empty(204, "It is removed.")],
-    errors: &[ErrorCode::NotFound, ErrorCode::Conflict, ErrorCode::LogFull],
+    errors: &[
+        ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
+        ErrorCode::Conflict,
+        ErrorCode::LogFull,
+    ],
     ..ADD
 };
 
@@ -138,6 +143,7 @@ pub const RESET: Operation = Operation {
     answers: &[Answer::empty(204, "They begin anew.")],
     errors: &[
         ErrorCode::NotFound,
+        ErrorCode::GuardDenied,
         ErrorCode::Conflict,
         ErrorCode::BackendUnavailable,
         ErrorCode::Unsupported,

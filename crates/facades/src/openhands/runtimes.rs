@@ -53,8 +53,8 @@ pub(super) async fn stop(
     request: Request,
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
+    session.close_for(&principal.requester()).await?;
     facade.executors.note_awake(session.id());
-    session.close().await?;
     Ok(json_answer(&json!({})))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn pause(
     request: Request,
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
-    session.pause().await?;
+    session.pause_for(&principal.requester()).await?;
     facade.note_asleep(session.id()).await;
     Ok(json_answer(&json!({})))
 }
@@ -75,7 +75,7 @@ pub(super) async fn resume(
     request: Request,
 ) -> Result<Response, Refusal> {
     let session = facade.named_in(&principal, request).await?;
-    session.resume().await?;
+    session.resume_for(&principal.requester()).await?;
     facade.executors.note_awake(session.id());
     Ok(json_answer(&json!({})))
 }

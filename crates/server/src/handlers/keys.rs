@@ -13,13 +13,13 @@ use zareba_api::{
     Ticket,
 };
 
-use zareba_session::{Owner, SessionError, own_id};
+use zareba_session::{Deed, Owner, SessionError, own_id};
 
 use super::json;
 use crate::{
     KeyError,
     app::App,
-    auth::Principal,
+    auth::{Principal, requester_scope},
     error::ApiError,
     request::{Json, Place},
 };
@@ -99,7 +99,10 @@ pub(super) async fn create_for_session(
             return Err(ApiError::invalid(message));
         }
     };
-    let created = app.authenticator.keys().create(CreateKey {
+    let deed = Deed::CreateKey {
+        scope: requester_scope(scope),
+    };
+    let create = app.authenticator.keys().create(CreateKey {
         owner: session.info().owner.0,
         scope,
         session: Some(session.id().clone()),
@@ -109,7 +112,8 @@ pub(super) async fn create_for_session(
             ..principal.quota.clone()
         },
     });
-    let mut created = created.await?;
+    let create = async { Ok(create.await?) };
+    let mut created = app.admitted(&principal, &session, deed, create).await?;
     created.key.session = Some(principal.name_of(&session).clone());
     Ok(json(StatusCode::CREATED, &created))
 }
@@ -136,10 +140,14 @@ pub(super) async fn create_ticket(
     let expires = Timestamp::now()
         .saturating_add(life)
         .unwrap_or(Timestamp::MAX);
-    let Some(ticket) = app.tickets.issue(&principal, session.id()) else {
-        let message = "too many tickets are valid now";
-        return Err(ApiError::new(ErrorCode::QuotaExceeded, message).retry_after(life));
+    let issue = async {
+        app.tickets.issue(&principal, session.id()).ok_or_else(|| {
+            let message = "too many tickets are valid now";
+            ApiError::new(ErrorCode::QuotaExceeded, message).retry_after(life)
+        })
     };
+    let deed = Deed::CreateTicket;
+    let ticket = app.admitted(&principal, &session, deed, issue).await?;
     let ticket = SecretText(ticket);
     Ok(json(StatusCode::CREATED, &Ticket { ticket, expires }))
 }

@@ -207,15 +207,17 @@ pub(super) async fn delete(
     Query(query): Query<DeleteQuery>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
+    let client = principal.requester(Surface::Api);
     if query.purge {
         principal.require_unbound()?;
+        session.close_for_removal(&client).await?;
         app.authenticator
             .keys()
             .remove_of_session(session.id())
             .await?;
         app.sessions.remove(session.id()).await?;
     } else {
-        session.close().await?;
+        session.close_for(&client).await?;
     }
     app.shares.forget(session.id()).await;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -227,7 +229,8 @@ pub(super) async fn pause(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    session.pause().await?;
+    let client = principal.requester(Surface::Api);
+    session.pause_for(&client).await?;
     Ok(shown(&session, &principal))
 }
 
@@ -237,7 +240,8 @@ pub(super) async fn resume(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    session.resume().await?;
+    let client = principal.requester(Surface::Api);
+    session.resume_for(&client).await?;
     Ok(shown(&session, &principal))
 }
 

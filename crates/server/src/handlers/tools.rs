@@ -101,7 +101,9 @@ pub(super) async fn remove(
     Place((session, tool)): Place<(String, String)>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    session.tools().remove(&name(tool)?).await?;
+    let requester = principal.requester(Surface::Api);
+    let tools = session.tools().on_behalf_of(requester);
+    tools.remove(&name(tool)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -111,7 +113,8 @@ pub(super) async fn reset(
     Place(session): Place<String>,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    session.tools().reset().await?;
+    let requester = principal.requester(Surface::Api);
+    session.tools().on_behalf_of(requester).reset().await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use zareba_eventlog::{Durability, EventLog};
 use zareba_executor::{FileScope, Linting};
+use zareba_facades::openhands::{OpenHandsSettings, ToolProxies};
 use zareba_runtime::Runtime;
 use zareba_runtime_native::{CliRuntime, NativeOptions};
 use zareba_server::{Extension, Keys, Listen, Server, ServerSettings, Transport, camel, openhands};
@@ -21,7 +22,7 @@ const LOG: &str = "events.db";
 enum Extra {
     Nothing,
     Routes(Extension),
-    OpenHands,
+    OpenHands(OpenHandsSettings),
 }
 
 /// A running server.
@@ -55,7 +56,16 @@ impl Site {
 
     /// A server that also speaks OpenHands' APIs and CAMEL's.
     pub(crate) async fn start_with_openhands(change: impl FnOnce(&mut ServerSettings)) -> Self {
-        Self::begin(change, Extra::OpenHands).await
+        Self::begin(change, Extra::OpenHands(OpenHandsSettings::default())).await
+    }
+
+    /// The same with tools that clients of OpenHands' API push.
+    pub(crate) async fn start_with_tool_proxies(tools: Arc<dyn ToolProxies>) -> Self {
+        let settings = OpenHandsSettings {
+            tools: Some(tools),
+            ..OpenHandsSettings::default()
+        };
+        Self::begin(|_| {}, Extra::OpenHands(settings)).await
     }
 
     /// A server that shares a log with others; the first of them makes the key.
@@ -102,8 +112,8 @@ impl Site {
         let server = match extra {
             Extra::Nothing => server,
             Extra::Routes(extension) => server.with_extension(extension),
-            Extra::OpenHands => {
-                let (authenticator, facade) = (server.authenticator(), Default::default());
+            Extra::OpenHands(facade) => {
+                let authenticator = server.authenticator();
                 let facade = openhands(&sessions, authenticator, facade).await;
                 let tools = camel(&sessions, authenticator);
                 server.with_extension(facade.unwrap()).with_extension(tools)

@@ -34,7 +34,8 @@ impl AdmittedSandbox {
         self.door.judge(&deed, Some(self.id())).await?;
         let read = self.sandbox.files()?.read(request).await;
         let bytes = read.as_ref().map_or(0, |content| content.length);
-        self.door.count(&deed, read.as_ref().map(drop), bytes);
+        let done = read.as_ref().map(drop).map_err(super::word);
+        self.door.count(&deed, done, bytes);
         read
     }
 
@@ -46,11 +47,11 @@ impl AdmittedSandbox {
         match self.sandbox.files()?.download(request).await {
             Ok(archive) => {
                 let door = self.door.clone();
-                let told = move |bytes| door.count(&deed, Ok(()), bytes);
+                let told = move |measured: &Measured| door.count_measured(&deed, measured);
                 Ok(measure::on_drop(archive, told))
             }
             Err(error) => {
-                self.door.count(&deed, Err(&error), 0);
+                self.door.count(&deed, Err(super::word(&error)), 0);
                 Err(error)
             }
         }

@@ -34,11 +34,17 @@ impl Measured {
 
     /// Says what has passed.
     pub(super) fn tell(&self, entry: &mut Map<String, Value>) {
-        let passed = self.lock();
-        entry.insert("bytes".to_owned(), passed.bytes.into());
-        let digest = passed.hash.clone().finalize();
-        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        entry.insert("sha256".to_owned(), digits.into());
+        entry.insert("bytes".to_owned(), self.bytes().into());
+        entry.insert("sha256".to_owned(), self.sha256().into());
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    pub(super) fn sha256(&self) -> String {
+        let digest = self.lock().hash.clone().finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Passed> {
@@ -46,28 +52,32 @@ impl Measured {
     }
 }
 
-/// Calls back with the number of bytes when a stream is dropped.
-pub(super) fn on_drop(content: ByteStream, told: impl FnOnce(u64) + Send + 'static) -> ByteStream {
-    struct Counter<F: FnOnce(u64)> {
-        bytes: u64,
+/// Calls back with what has passed when a stream is dropped.
+pub(super) fn on_drop(
+    content: ByteStream,
+    told: impl FnOnce(&Measured) + Send + 'static,
+) -> ByteStream {
+    struct Teller<F: FnOnce(&Measured)> {
+        measured: Measured,
         told: Option<F>,
     }
 
-    impl<F: FnOnce(u64)> Drop for Counter<F> {
+    impl<F: FnOnce(&Measured)> Drop for Teller<F> {
         fn drop(&mut self) {
             if let Some(told) = self.told.take() {
-                told(self.bytes);
+                told(&self.measured);
             }
         }
     }
 
-    let mut counter = Counter {
-        bytes: 0,
+    let measured = Measured::default();
+    let content = measured.through(content);
+    let teller = Teller {
+        measured,
         told: Some(told),
     };
-    Box::pin(content.inspect(move |piece| {
+    Box::pin(content.inspect(move |_| {
         // Named as a whole, so that the closure owns all of it.
-        let counter = &mut counter;
-        counter.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        let _ = &teller;
     }))
 }

@@ -49,7 +49,9 @@ impl AdmittedSandbox {
         match self.sandbox.start_program(request).await {
             Ok(program) => Ok(transcript::record(program, under_way, is_terminal)),
             Err(error) => {
-                under_way.end(super::outcome(Err(&error))).await;
+                under_way
+                    .end(super::outcome(Err(super::word(&error))))
+                    .await;
                 Err(error)
             }
         }

@@ -57,9 +57,11 @@ impl Conductor {
                 }
                 Ok(Some(action)) => {
                     let turn = self.turns.wait(&action).await;
+                    let client = record.as_deref().and_then(event::recorded_requester);
+                    let requester = self.requester(client);
                     tokio::spawn(async move {
                         let _in_use = in_use;
-                        session.finish(under_way, action, turn).await;
+                        session.finish(under_way, action, requester, turn).await;
                     });
                 }
                 Ok(None) | Err(_) => {

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use zareba_eventlog::EntryKind;
-use zareba_protocol::{ActionEvent, SecurityRisk};
+use zareba_protocol::SecurityRisk;
 use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_session::{
-    Deed, DeedContext, Guard, NewSession, NewTerminal, Secret, Session, SessionInfo,
-    SessionsOptions, TerminalOutput, Verdict, event_json,
+    Deed, DeedContext, Guard, NewSession, NewTerminal, SandboxChange, Secret, Session,
+    SessionState, SessionUpdate, SessionsOptions, TerminalOutput, Verdict, event_json,
 };
 use zareba_wire::{
-    BoxFuture, ByteStream,
+    ArchiveFormat, BoxFuture, ByteStream, Download,
     files::{Digest, Links, Parents, ReadRequest, StatRequest, WriteRequest},
     program::{ProgramEvent, ProgramLine, ProgramRequest, TerminalSize},
 };
@@ -126,23 +128,39 @@ async fn a_write_is_recorded_around_with_its_hash_and_equal_reads_are_one_record
     assert_eq!(told, expected);
 }
 
+#[tokio::test]
+async fn a_download_is_recorded_with_the_hash_of_what_left() {
+    let place = Place::new();
+    let sessions = place.serve().await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    output(&session, "echo hello >a.txt").await;
+    let sandbox = session.access(client()).await.unwrap();
+    let request = Download {
+        path: sandbox.workspace().to_owned(),
+        format: ArchiveFormat::Tar,
+    };
+    let path = request.path.to_string_lossy().into_owned();
+    let mut archive = sandbox.files().unwrap().download(request).await.unwrap();
+    let mut sent = Vec::new();
+    while let Some(piece) = archive.next().await {
+        sent.extend_from_slice(&piece.unwrap());
+    }
+    drop(archive);
+    session.close().await.unwrap();
+    let hash = Sha256::digest(&sent);
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = json!({
+        "state": "done", "deed": { "kind": "download", "path": path }, "by": by(),
+        "outcome": "done", "count": 1, "bytes": sent.len(), "sha256": hash,
+    });
+    assert_eq!(deeds(&session).await, [expected]);
+}
+
 /// Breaks down over writes, does not like programs, and forgets all about directories.
 struct Odd;
 
 impl Guard for Odd {
-    fn assess<'a>(
-        &'a self,
-        _action: &'a ActionEvent,
-        _session: &'a SessionInfo,
-    ) -> BoxFuture<'a, Verdict> {
-        Box::pin(std::future::ready(Verdict::Allow))
-    }
-
-    fn assess_deed<'a>(
-        &'a self,
-        deed: &'a Deed,
-        context: DeedContext<'a>,
-    ) -> BoxFuture<'a, Verdict> {
+    fn assess<'a>(&'a self, deed: &'a Deed, context: DeedContext<'a>) -> BoxFuture<'a, Verdict> {
         assert!(!matches!(deed, Deed::Write { .. }), "on purpose");
         Box::pin(std::future::ready(match deed {
             Deed::Program { .. } => Verdict::Deny {
@@ -272,4 +290,78 @@ async fn a_program_is_recorded_before_it_runs_and_when_it_has_ended() {
         "outcome": "exited", "input_bytes": 0, "output_bytes": 5, "error_bytes": 3,
     });
     assert_eq!(told[1..], [ended]);
+}
+
+/// Denies that sessions are paused, changed or removed, and lets all else be.
+struct Settled;
+
+impl Guard for Settled {
+    fn assess<'a>(&'a self, deed: &'a Deed, _context: DeedContext<'a>) -> BoxFuture<'a, Verdict> {
+        let is_denied = matches!(
+            deed,
+            Deed::Update | Deed::Manage(SandboxChange::Pause | SandboxChange::Purge)
+        );
+        Box::pin(std::future::ready(match is_denied {
+            true => Verdict::Deny {
+                risk: SecurityRisk::Low,
+                reason: "it stays as it is".to_owned(),
+            },
+            false => Verdict::Allow,
+        }))
+    }
+}
+
+#[tokio::test]
+async fn changes_of_a_session_as_a_whole_are_judged_and_recorded_with_who_asked() {
+    let place = Place::new();
+    let options = SessionsOptions {
+        guard: Arc::new(Settled),
+        ..place.options()
+    };
+    let sessions = place.serve_with(options).await;
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    let denied = [
+        session.pause_for(&client()).await,
+        session.update(SessionUpdate::default(), &client()).await,
+        session.close_for_removal(&client()).await,
+    ];
+    for outcome in denied {
+        assert_eq!(
+            outcome.unwrap_err().to_string(),
+            "guard_denied: it stays as it is"
+        );
+    }
+    assert_eq!(session.info().state, SessionState::Ready);
+    session.resume_for(&client()).await.unwrap();
+    session.close_for(&client()).await.unwrap();
+    session.close_for(&client()).await.unwrap();
+    let told = deeds(&session).await;
+    let refused = |kind: &str| {
+        json!({
+            "state": "refused", "by": by(), "risk": 0, "deed": { "kind": kind },
+            "reason": "it stays as it is",
+        })
+    };
+    let (begun, ended) = (
+        |kind: &str| json!({ "state": "begun", "by": by(), "deed": { "kind": kind } }),
+        |kind: &str, cause: &Value| {
+            let deed = json!({ "kind": kind });
+            json!({ "cause": cause, "state": "ended", "deed": deed, "outcome": "done" })
+        },
+    );
+    let expected = [
+        refused("pause"),
+        refused("update"),
+        refused("purge"),
+        begun("resume"),
+        ended("resume", &told[4]["cause"]),
+        begun("close"),
+        ended("close", &told[6]["cause"]),
+    ];
+    assert_eq!(told, expected);
+    let last = records(&session).await.pop().unwrap();
+    assert_eq!(
+        last.payload["state"], "closed",
+        "nothing comes behind the end"
+    );
 }

@@ -38,6 +38,11 @@ async fn open(
     session.terminals().open(&sandbox, new).await
 }
 
+async fn close(session: &Session, name: &str) {
+    let door = session.door(client());
+    session.terminals().close(&door, name).await.unwrap();
+}
+
 /// Output up to and with a text.
 async fn until(viewer: &mut Viewer, text: &str) -> String {
     let mut seen = Vec::new();
@@ -124,7 +129,7 @@ async fn a_slow_viewer_is_cut_and_can_go_on() {
     let mut again = terminal.view(Some(cursor));
     assert_eq!(again.cursor(), cursor);
     until(&mut again, "all-done").await;
-    session.terminals().close("busy").unwrap();
+    close(&session, "busy").await;
     assert_eq!(end(&mut again).await, TerminalEnd::Closed);
     let gone = session.terminals().get("busy").unwrap_err();
     assert!(matches!(gone, TerminalError::NotFound { .. }), "{gone}");
@@ -177,7 +182,7 @@ async fn terminals_have_names_and_are_counted() {
     assert!(matches!(full, TerminalError::TooMany), "{full}");
     let names: Vec<_> = session.terminals().list();
     assert_eq!(names.len(), TERMINALS_MAX);
-    session.terminals().close("1").unwrap();
+    close(&session, "1").await;
     let again = open(&session, None, cat).await.unwrap();
     assert_eq!(again.name(), "1");
     let mut viewer = again.view(None);

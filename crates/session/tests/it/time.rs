@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::{io::AsyncReadExt as _, net::unix::pipe, time::timeout};
 use zareba_runtime::Sandbox as _;
 use zareba_session::{
     Idle, Life, NewSession, Session, SessionError, SessionLimits, SessionState, SessionUpdate,
@@ -140,6 +141,43 @@ async fn an_idle_session_is_closed_but_not_while_something_runs() {
         record.payload.get("note") == Some(&"closed: it was idle for too long".into())
     }));
     assert_eq!(place.leftovers(), [""; 0]);
+}
+
+/// Neither where the backend tells what goes on inside, nor where it cannot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_session_is_not_closed_while_a_build_outlives_its_timeout() {
+    for runtime in ["native", "cli"] {
+        let place = Place::new();
+        let sessions = place.serve().await;
+        let workspace = place.path("workspace");
+        std::fs::create_dir_all(&workspace).unwrap();
+        let new = NewSession {
+            workspace: Some(workspace.clone()),
+            ..limited(runtime, idle(300, Idle::Close))
+        };
+        let session = sessions.create_ready(new, owner()).await.unwrap();
+        output(&session, "mkfifo end").await;
+        let mut end = pipe::OpenOptions::new()
+            .read_write(true)
+            .open_receiver(workspace.join("end"))
+            .unwrap();
+        let build = run("sleep 3; echo x >end").with_timeout(0.5);
+        let late = observe(&session, build).await;
+        assert_eq!(late["extras"]["metadata"]["exit_code"], -1, "{late}");
+        let built = timeout(Duration::from_secs(30), end.read_u8()).await;
+        assert_eq!(
+            built.expect("the build was killed").unwrap(),
+            b'x',
+            "{runtime}"
+        );
+        if runtime == "cli" {
+            // Nothing but the next observation of the shell tells that it has ended.
+            let told = observe(&session, run("")).await;
+            assert_eq!(told["extras"]["metadata"]["exit_code"], 0, "{told}");
+        }
+        becomes(&session, SessionState::Closed).await;
+        assert_eq!(place.leftovers(), [""; 0]);
+    }
 }
 
 #[tokio::test]

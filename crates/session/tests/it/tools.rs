@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use zareba_protocol::{Action, ActionEvent, SecurityRisk, UseTool};
 use zareba_session::{
-    Guard, HOSTS_MAX, NewSession, NewTools, Secret, Session, SessionError, SessionInfo,
+    Deed, DeedContext, Guard, HOSTS_MAX, NewSession, NewTools, Secret, Session, SessionError,
     SessionsOptions, Verdict,
 };
 use zareba_tools::ToolName;
@@ -195,13 +195,10 @@ async fn what_cannot_be_added_is_told_and_names_are_unique() {
 struct NoTools;
 
 impl Guard for NoTools {
-    fn assess<'a>(
-        &'a self,
-        action: &'a ActionEvent,
-        _session: &'a SessionInfo,
-    ) -> BoxFuture<'a, Verdict> {
-        let verdict = match &action.action {
-            Action::CallTool(_) => Verdict::Deny {
+    fn assess<'a>(&'a self, deed: &'a Deed, _context: DeedContext<'a>) -> BoxFuture<'a, Verdict> {
+        let is_call = |action: &ActionEvent| matches!(action.action, Action::CallTool(_));
+        let verdict = match deed {
+            Deed::Action(action) if is_call(action) => Verdict::Deny {
                 risk: SecurityRisk::High,
                 reason: "no tools".to_owned(),
             },
