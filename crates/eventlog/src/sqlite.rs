@@ -1,6 +1,8 @@
 //! The log in one SQLite file: one connection writes, a few read.
 
 mod check;
+#[cfg(test)]
+mod doubt_tests;
 mod journal;
 mod open;
 mod read;
