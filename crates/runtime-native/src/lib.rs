@@ -8,7 +8,8 @@
 //! A sandbox is a handle ([`Sandbox`](zareba_runtime::Sandbox)) and a task that owns what must
 //! be ended and removed. They share a [`watch`](tokio::sync::watch) channel: the handle wishes,
 //! or is dropped, and the task ends everything and says so. Reading order: `options`, `cli`,
-//! `local`, then `sandbox` and `life`, which both have in common.
+//! `local`, then `sandbox`, which both have in common. How a sandbox lives and ends is in
+//! `zareba_runtime::life`.
 #![deny(missing_docs)]
 
 mod options;

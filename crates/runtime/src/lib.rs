@@ -3,7 +3,8 @@
 //! A backend finds a place and starts the executor there; it never interprets an action, which
 //! is why there is no method per action kind. What a backend cannot do it says by
 //! [`Capabilities`] and, when it is asked all the same, by an error of class `unsupported`.
-//! The conformance suite in `zareba-testkit` holds every backend to this page.
+//! The conformance suite in `zareba-testkit` holds every backend to its lifecycle, shells, text files,
+//! copies and variables; tests of each backend hold it to the rest.
 #![deny(missing_docs)]
 
 mod changes;
