@@ -11,6 +11,7 @@ mod changes;
 pub mod directory;
 mod error;
 mod files;
+pub mod guarded;
 pub mod life;
 pub mod limits;
 pub mod notes;

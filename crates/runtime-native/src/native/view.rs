@@ -14,7 +14,6 @@ mod machine;
 mod places;
 mod secrets;
 mod skeleton;
-mod stand_in;
 mod workspace;
 
 use std::{
@@ -26,8 +25,7 @@ use std::{
 
 use zareba_confine::{Entry, EntryKind, Identity, Ownership, Root};
 
-pub(crate) use stand_in::remove as remove_stand_ins;
-pub(crate) use zareba_runtime::WorkspaceMode;
+pub(crate) use zareba_runtime::{WorkspaceMode, guarded::remove as remove_stand_ins};
 
 /// The name of the sandbox's user.
 pub(crate) const USER: &str = "agent";

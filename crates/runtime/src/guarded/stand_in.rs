@@ -5,10 +5,11 @@
 //! not record empty directories, and removing one can never remove content. Two facts tell a directory of
 //! ours from a user's: nothing is in it, and it was last changed at a moment long before this program.
 //!
-//! Removing a directory takes away the mounts that other sandboxes have on it, and with them the guard. So
-//! every supervisor holds a shared lock on the workspace, and only the last one to end can lock it alone and
-//! remove the directories. When it is killed, the owner of the sandbox's private directory does it, for
-//! which a note lies there. A program inside can lock the workspace too: until it ends, other sandboxes in
+//! Removing a directory takes away the mounts that other sandboxes have on it, and with them the guard. So a
+//! process of every sandbox holds a shared lock on the workspace as long as the sandbox runs (the supervisor
+//! of a native one, the executor of a container), and only the last one to end leaves a workspace that can be
+//! locked alone. Then the directories are removed, by the supervisor or by the owner of the sandbox's private
+//! directory, for which a note lies there. A program inside can lock the workspace too: until it ends, other sandboxes in
 //! this workspace do not start, and the directories stay.
 //!
 //! Rejected: an overlay or FUSE over the whole workspace, whose changes would not reach the machine, or not
@@ -31,7 +32,9 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use zareba_runtime::notes;
+
+use super::Guarding;
+use crate::notes;
 
 /// When a directory of ours was last changed, to go by what it says of itself: in 1989. Even, and whole
 /// seconds, because some file systems keep no more.
@@ -45,44 +48,52 @@ const NOTE: &str = "guarded.json";
 
 /// Where directories may have been made, for the program that removes them after a crash.
 #[derive(Deserialize, Serialize)]
-struct Note {
-    workspace: PathBuf,
-    names: Vec<String>,
+pub(super) struct Note {
+    pub(super) workspace: PathBuf,
+    pub(super) names: Vec<String>,
 }
 
-/// Makes a directory for each name that is missing. They stay as long as the lock is held, which is
-/// `None` on file systems without locks.
-pub(super) fn make(workspace: &Path, names: &[String], private: &Path) -> io::Result<Option<File>> {
+/// What is noted of the sandbox with this private directory.
+pub(super) fn noted(private: &Path) -> Option<Note> {
+    notes::read(private, NOTE)
+}
+
+/// Makes a directory for each name that is missing. They stay as long as `directory`, the workspace,
+/// is locked (`lock_shared`).
+pub(super) fn make(directory: &File, guarding: &Guarding<'_>) -> io::Result<()> {
+    let Guarding {
+        workspace,
+        names,
+        private,
+        remedy,
+    } = *guarding;
     let note = Note {
         workspace: workspace.to_owned(),
         names: names.to_vec(),
     };
     notes::write(private, NOTE, &note)?;
-    let directory = open_workspace(workspace)?;
-    let is_locked = lock_shared(&directory, workspace)?;
     let owner = directory.metadata()?;
     for name in names {
-        match make_one(&directory, name, &owner) {
+        match make_one(directory, name, &owner) {
             // Then nothing inside can make it either: without root it has our rights.
             Err(Errno::ROFS) => break,
             Err(Errno::ACCESS | Errno::PERM) if !rustix::process::geteuid().is_root() => break,
             Err(error) => {
                 return Err(io::Error::other(format!(
-                    "cannot guard `{name}` in `{}`: {error}; leave it out of `native.guarded_names`, \
-                     or choose a workspace that is copied on write",
+                    "cannot guard `{name}` in `{}`: {error}; {remedy}",
                     workspace.display()
                 )));
             }
             Ok(()) => {}
         }
     }
-    Ok(is_locked.then_some(directory))
+    Ok(())
 }
 
 /// Removes what [`make`] has made for the sandbox of this private directory, unless another sandbox
 /// runs in the same workspace: the last one removes it.
-pub(crate) fn remove(private: &Path) {
-    let Some(note) = notes::read::<Note>(private, NOTE) else {
+pub fn remove(private: &Path) {
+    let Some(note) = noted(private) else {
         return;
     };
     let Ok(directory) = open_workspace(&note.workspace) else {
@@ -99,7 +110,7 @@ pub(crate) fn remove(private: &Path) {
     }
 }
 
-fn open_workspace(path: &Path) -> io::Result<File> {
+pub(super) fn open_workspace(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // It had no links when it was chosen. One that is there now could lead anywhere.
     let resolve = ResolveFlags::NO_SYMLINKS;
@@ -107,7 +118,7 @@ fn open_workspace(path: &Path) -> io::Result<File> {
 }
 
 /// False where the file system has no locks.
-fn lock_shared(directory: &File, path: &Path) -> io::Result<bool> {
+pub(super) fn lock_shared(directory: &File, path: &Path) -> io::Result<bool> {
     for _ in 0..ATTEMPTS_MAX {
         match flock(directory, FlockOperation::NonBlockingLockShared) {
             Ok(()) => return Ok(true),
@@ -117,7 +128,7 @@ fn lock_shared(directory: &File, path: &Path) -> io::Result<bool> {
         }
     }
     Err(io::Error::other(format!(
-        "a program keeps the directory `{}` locked: end it, or choose a workspace that is copied on write",
+        "a program keeps the directory `{}` locked: end it, or choose another workspace",
         path.display()
     )))
 }
