@@ -24,8 +24,15 @@ const VARIABLE_MAX: u64 = 256 * MIB;
 /// A socket takes no room.
 const DOOR: u64 = 64 * 1024;
 
-/// Shared memory of programs, which the Engine mounts by itself.
+/// Shared memory of programs. The Engine would mount it by itself, without a bound on the number of files.
 const SHARED: &str = "/dev/shm";
+
+/// An empty file takes more than a kibibyte of the kernel's memory, which counts like what is in files and
+/// which no process holds either. With one file for so many bytes, empty files can take an eighth of what a
+/// place may hold, and a file of usual size meets the other bound first.
+const BYTES_PER_FILE: u64 = 8192;
+/// A small place still holds its directory and a few files; 0 would be no bound.
+const FILES_MIN: u64 = 16;
 
 /// A place, before it is known which user it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +40,18 @@ pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) mode: &'static str,
+}
+
+impl Place {
+    /// How many files and directories it may hold.
+    pub(crate) fn files(&self) -> u64 {
+        (self.bytes / BYTES_PER_FILE).max(FILES_MIN)
+    }
+
+    /// Whether programs can be started from it. The Engine lets none in shared memory be started.
+    pub(crate) fn has_programs(&self) -> bool {
+        self.path != SHARED
+    }
 }
 
 /// All of them.
@@ -73,12 +92,12 @@ impl Places {
             });
         }
         share(&mut places, left);
-        let shared = places.iter().position(|place| place.path == SHARED);
-        let shared = shared.map(|at| places.swap_remove(at));
+        let shared = places.iter().find(|place| place.path == SHARED);
+        let shared_bytes = shared.map_or(PAGE, |place| place.bytes);
         places.extend(first);
         Self {
             mounted: places,
-            shared_bytes: shared.map_or(PAGE, |place| place.bytes),
+            shared_bytes,
         }
     }
 }

@@ -77,10 +77,16 @@ fn keep_profile(directory: &Path, profile: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Scratch places belong to whom the container runs as, and begin empty as with a Docker Engine.
+/// Scratch places belong to whom the container runs as, and begin empty as with a Docker Engine. Podman
+/// refuses a number of files.
 fn of_its_user(options: &str) -> String {
     let kept = options.split(',');
-    let kept = kept.filter(|it| !it.starts_with("uid=") && !it.starts_with("gid="));
+    let is_known = |it: &&str| {
+        !["uid=", "gid=", "nr_inodes="]
+            .iter()
+            .any(|name| it.starts_with(name))
+    };
+    let kept = kept.filter(is_known);
     kept.chain(["U", "notmpcopyup"])
         .collect::<Vec<_>>()
         .join(",")
@@ -215,7 +221,7 @@ pub(crate) fn check(pid: i64) -> Result<Vec<String>, HoldError> {
             return Err(HoldError::Loose("files of the kernel are open to it"));
         }
     }
-    let mut loose = Vec::new();
+    let mut loose = vec!["files in memory: their number has no bound (Podman)".to_owned()];
     if is_shared("cgroup").map_err(unseen)? {
         loose.push("control groups: it sees where its own are (Podman with cgroups v1)".to_owned());
     }

@@ -38,6 +38,17 @@ pub(crate) const IMAGE_LABEL: &str = "dev.zareba.image";
 /// The kernel counts shared memory in these.
 const PAGE_BYTES: u64 = 4096;
 
+/// What System V calls make outlives its processes, so the kernel gets nothing of it back by killing one.
+/// A queue of messages takes a mebibyte: 16,384 empty ones, of 64 bytes each. All queues together may take
+/// a 64th of the memory.
+const QUEUE_BYTES: u64 = 1024 * 1024;
+const QUEUES_PART: u64 = 64;
+/// Semaphores in a set, in all sets, operations of a call, and sets: what kernels had long as the default.
+/// All of them take 2 MiB.
+const SEMAPHORES: &str = "250 32000 100 128";
+/// Segments of shared memory, whose bytes `kernel.shmall` bounds: all of them take 2 MiB.
+const SEGMENTS: &str = "1024";
+
 /// What the executor logs is kept, but not for ever.
 const LOG_BYTES_MAX: &str = "10m";
 const LOG_FILES: &str = "2";
@@ -169,7 +180,6 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
     let is_read_only = options.relaxed.root == RootMode::ReadOnly;
     let has_door = matches!(order.program, Program::Sent { .. });
     let places = Places::of(options, order.plan, &order.image.volumes, has_door);
-    let shared_pages = places.shared_bytes / PAGE_BYTES;
     let list = |paths: &[&str]| Some(paths.iter().map(|path| (*path).to_owned()).collect());
     Ok(HostConfig {
         // Rights
@@ -201,8 +211,7 @@ fn host(order: &Order<'_>) -> Result<HostConfig, RequestError> {
         nano_cpus: Some(signed(usage.cpu_millis.saturating_mul(1_000_000))),
         pids_limit: Some(signed(usage.pids)),
         shm_size: Some(signed(places.shared_bytes)),
-        // The other kind of shared memory outlives the processes that made it, too.
-        sysctls: Some(owned([("kernel.shmall", &shared_pages.to_string())])),
+        sysctls: Some(bounds(options, &places)),
         ulimits: Some(ulimits(usage)),
         oom_kill_disable: Some(false),
         // Life: the executor is the init of the container, so the Engine's is not needed.
@@ -307,12 +316,35 @@ fn scratch(order: &Order<'_>, places: &Places) -> HashMap<String, String> {
     let Identity { uid, gid } = order.plan.user;
     let options = |place: &Place| {
         let Place { bytes, mode, .. } = place;
-        format!("rw,nosuid,nodev,exec,size={bytes},mode={mode},uid={uid},gid={gid}")
+        let (files, exec) = (
+            place.files(),
+            if place.has_programs() {
+                "exec"
+            } else {
+                "noexec"
+            },
+        );
+        format!(
+            "rw,nosuid,nodev,{exec},size={bytes},nr_inodes={files},mode={mode},uid={uid},gid={gid}"
+        )
     };
     let places = places.mounted.iter();
     places
         .map(|place| (place.path.clone(), options(place)))
         .collect()
+}
+
+/// Of what outlives the processes that made it.
+fn bounds(options: &DockerOptions, places: &Places) -> HashMap<String, String> {
+    let shared_pages = places.shared_bytes / PAGE_BYTES;
+    let memory = extra::bytes(&options.extra, "mem_limit").unwrap_or(options.usage.memory_bytes);
+    let queues = (memory / QUEUES_PART / QUEUE_BYTES).max(1);
+    owned([
+        ("kernel.shmall", &shared_pages.to_string()),
+        ("kernel.shmmni", SEGMENTS),
+        ("kernel.msgmni", &queues.to_string()),
+        ("kernel.sem", SEMAPHORES),
+    ])
 }
 
 fn mounts(order: &Order<'_>) -> Vec<Mount> {

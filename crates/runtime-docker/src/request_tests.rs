@@ -148,11 +148,45 @@ fn sizes(host: &Value) -> std::collections::BTreeMap<String, u64> {
         sizes.next().unwrap().parse().unwrap()
     };
     let places = host["Tmpfs"].as_object().unwrap().iter();
-    let mut sizes: std::collections::BTreeMap<String, u64> = places
+    let sizes: std::collections::BTreeMap<String, u64> = places
         .map(|(path, options)| (path.clone(), size(options)))
         .collect();
-    sizes.insert("/dev/shm".to_owned(), host["ShmSize"].as_u64().unwrap());
+    assert_eq!(host["ShmSize"], json!(sizes["/dev/shm"]));
     sizes
+}
+
+/// NS-17: an empty file takes memory, too, and 0 would be no bound.
+#[test]
+fn every_place_in_memory_bounds_the_number_of_its_files() {
+    for memory in [8, 128, 2048] {
+        let body = sent(|options| options.usage.memory_bytes = memory << 20);
+        let sizes = sizes(&body["HostConfig"]);
+        for (path, bytes) in sizes {
+            let options = body["HostConfig"]["Tmpfs"][&path].as_str().unwrap();
+            let files = format!(",nr_inodes={},", (bytes / 8192).max(16));
+            assert!(options.contains(&files), "{path}: {options}");
+            assert_eq!(
+                options.contains(",noexec,"),
+                path == "/dev/shm",
+                "{options}"
+            );
+        }
+    }
+}
+
+/// NS-17: queues and semaphores outlive the processes that made them.
+#[test]
+fn what_system_v_calls_make_has_a_bound() {
+    let settings = |memory: u64| {
+        let body = sent(|options| options.usage.memory_bytes = memory << 20);
+        body["HostConfig"]["Sysctls"].clone()
+    };
+    for (memory, queues) in [(16, "1"), (128, "2"), (2048, "32")] {
+        let settings = settings(memory);
+        assert_eq!(settings["kernel.msgmni"], queues, "{memory}");
+        assert_eq!(settings["kernel.sem"], "250 32000 100 128");
+        assert_eq!(settings["kernel.shmmni"], "1024");
+    }
 }
 
 #[test]

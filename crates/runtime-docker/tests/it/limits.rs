@@ -49,6 +49,51 @@ async fn files_in_memory_leave_memory_for_commands_however_many_places_are_fille
     assert_eq!(fixture.leftovers(), [""; 0]);
 }
 
+/// The kernel's memory for a file counts also where nothing is in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_files_in_memory_leave_memory_for_commands_ns_17() {
+    let fixture = fixture_with(DEBIAN, |options| options.usage.memory_bytes = 128 * MIB);
+    let sandbox = fixture.sandbox().await;
+    let fill = "python3 - <<'END'\nimport errno, os\nmade = 0\n\
+                for place in ('/workspace', '/tmp', '/var/tmp', '/run', os.environ['HOME'], '/dev/shm'):\n\
+                \x20 try:\n\x20   while True:\n\
+                \x20     os.close(os.open(f'{place}/{made}', os.O_CREAT | os.O_EXCL))\n\x20     made += 1\n\
+                \x20 except OSError as error:\n\x20   assert error.errno == errno.ENOSPC, error\n\
+                print(made)\nEND";
+    let made: u64 = output(&*sandbox, fill).await.parse().unwrap();
+    assert!((4096..=96 * MIB / 8192).contains(&made), "{made}");
+    assert_eq!(
+        output(&*sandbox, "python3 -c 'print(len(bytes(8 << 20)))'").await,
+        (8 * MIB).to_string()
+    );
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
+/// Neither ends with the process that made it.
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_and_semaphores_of_system_v_leave_memory_for_commands_ns_17() {
+    let fixture = fixture_with(DEBIAN, |options| options.usage.memory_bytes = 128 * MIB);
+    let sandbox = fixture.sandbox().await;
+    let fill = "python3 - <<'END'\nimport ctypes, errno\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+                def until_full(make):\n\x20 made = []\n\x20 while (number := make()) >= 0: made.append(number)\n\
+                \x20 assert ctypes.get_errno() == errno.ENOSPC, ctypes.get_errno()\n\x20 return made\n\
+                queues = until_full(lambda: libc.msgget(0, 0o600))\n\
+                message = ctypes.c_long(1)\n\
+                for queue in queues:\n\
+                \x20 while libc.msgsnd(queue, ctypes.byref(message), 0, 0o4000) == 0: pass\n\
+                sets = until_full(lambda: libc.semget(0, 250, 0o600))\n\
+                segments = until_full(lambda: libc.shmget(0, 1, 0o600))\n\
+                print(len(queues), len(sets), len(segments) <= 1024)\nEND";
+    assert_eq!(output(&*sandbox, fill).await, "2 128 True");
+    assert_eq!(
+        output(&*sandbox, "python3 -c 'print(len(bytes(8 << 20)))'").await,
+        (8 * MIB).to_string()
+    );
+    sandbox.close().await.unwrap();
+    assert_eq!(fixture.leftovers(), [""; 0]);
+}
+
 /// What a program has open goes with it; what it shares by a number does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_no_process_maps_is_named_and_gone_with_its_holder_ns_17() {
