@@ -6,12 +6,15 @@ macro_rules! choice {
         $(#[$meta:meta])*
         $name:ident {
             $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+
+            // Words that are read, and that this version has nothing for: none is listed.
+            $( ; $( $(#[$absent_meta:meta])* $absent:ident = $absent_word:literal, )+ )?
         }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )+
+            $( $( $(#[$absent_meta])* $absent, )+ )?
         }
 
         impl $name {
@@ -19,6 +22,7 @@ macro_rules! choice {
             pub fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$variant => $word, )+
+                    $( $( Self::$absent => $absent_word, )+ )?
                 }
             }
 
@@ -26,6 +30,7 @@ macro_rules! choice {
             pub fn named(word: &str) -> Option<Self> {
                 match word {
                     $( $word => Some(Self::$variant), )+
+                    $( $( $absent_word => Some(Self::$absent), )+ )?
                     _ => None,
                 }
             }
@@ -46,6 +51,9 @@ macro_rules! choice {
             ) -> Result<Self, $crate::setting::Mismatch> {
                 match value {
                     $( $crate::value::Value::Text(text) if text == $word => Ok(Self::$variant), )+
+                    $( $(
+                        $crate::value::Value::Text(text) if text == $absent_word => Ok(Self::$absent),
+                    )+ )?
                     other => Err($crate::setting::choice_mismatch(Self::SHAPE, other)),
                 }
             }

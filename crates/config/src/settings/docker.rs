@@ -21,7 +21,7 @@ choice! {
 section! {
     /// Sandboxes of the `docker` runtime that are kept ready.
     DockerPoolSettings at pool.docker named "pool.docker" {
-        /// How many sandboxes with `docker.image` are kept started for sessions to come.
+        /// The number of sandboxes with `docker.image` that are started ahead for new sessions.
         size: u16 = 0, check rules::pool;
     }
 }
@@ -33,14 +33,13 @@ section! {
         /// Unset means where the docker command would find it.
         engine: Option<String> = None, env "DOCKER_HOST";
         /// Whether the Engine is on another machine, so that directories of this one cannot be
-        /// mounted. Unset means that it is unless it is reached by a Unix socket.
+        /// mounted. Unset means yes, except for a Unix socket.
         remote: Option<bool> = None;
-        /// A static `zareba`, which runs in every container. Unset means this very program.
+        /// The static `zareba` program that runs in every container. Unset means the running program.
         program: Option<PathBuf> = None;
         /// The image of sandboxes that name none.
         image: Option<String> = None;
-        /// What becomes of an image that the Engine does not have: there is no sandbox, or it is
-        /// fetched.
+        /// What to do if the Engine does not have the image: fail (`never`) or fetch it (`missing`).
         pull: ImagePull = ImagePull::Never;
         /// The platform of images, such as `linux/amd64`. Unset means the Engine's own.
         platform: Option<String> = None;
@@ -48,56 +47,56 @@ section! {
         user_id: Option<u32> = None;
         /// The group inside, by number. Unset means the number of `docker.user_id`.
         group_id: Option<u32> = None;
-        /// Give a workspace that the user inside cannot write to to that user.
+        /// Change the owner of a workspace that the user inside cannot write to.
         give_workspace: bool = false;
-        /// What is mounted beside the workspace, as `host:container[:mode]` with the mode `ro`, `rw`
-        /// or `overlay`.
+        /// Directories to mount beside the workspace, as `host:container[:mode]` with the mode `ro`,
+        /// `rw` or `overlay`.
         volumes: Vec<String> = Vec::new();
-        /// Where the changes of volumes with the mode `overlay` are kept. Without it they are
-        /// refused.
+        /// The directory for changes of volumes with the mode `overlay`, which are refused without
+        /// it.
         overlays: Option<PathBuf> = None;
         /// What can be reached: `none`, `machine` (what listens on all addresses of this machine),
         /// `internet` (everything), `host` (this machine's own network) or a network of the Engine
         /// by its name.
         network: String = "none".to_owned(), check rules::network_name;
-        /// Networks of the Engine that are joined beside it.
+        /// More networks of the Engine to join.
         additional_networks: Vec<String> = Vec::new();
-        /// Names with an address of their own, as `name:address`.
+        /// Names of hosts with their addresses, as `name:address`.
         extra_hosts: Vec<String> = Vec::new();
-        /// Ports that are published: `80` (on any free one), `8080:80` (this one outside, that one
-        /// inside) or `40000-49999` (a free one, the same on both sides). `NAME=` in front tells it
-        /// inside by that variable.
+        /// Ports to publish: `80` (on any free port), `8080:80` (8080 outside, 80 inside) or
+        /// `40000-49999` (a free port, the same on both sides). `NAME=` in front sets that variable
+        /// inside to the port.
         ports: Vec<String> = Vec::new();
-        /// The address on which they are published.
+        /// The address that ports are published on.
         bind_address: String = "127.0.0.1".to_owned();
-        /// The memory that a sandbox may use, with its files that lie in memory.
+        /// The memory that a sandbox may use, including its files in memory.
         memory: Size = Size::gibibytes(2), check rules::memory;
-        /// How many processes and threads it may have.
+        /// The number of processes and threads that a sandbox may have.
         pids: u32 = 512, check rules::pids;
-        /// How many processors it may keep busy; fractions are allowed.
+        /// The number of processors that a sandbox may keep busy; fractions are allowed.
         cpus: Processors = Processors::whole(2), check rules::processors;
-        /// What the files in an empty workspace may take; they lie in memory.
+        /// The size of files in an empty workspace, which is in memory.
         disk: Size = Size::gibibytes(1), check rules::disk;
-        /// Graphics processors: `all`, or ids with commas between.
+        /// Graphics processors: `all`, or ids separated by commas.
         gpus: Option<String> = None;
-        /// Let the image's own files be changed inside. What is written then has no bound.
+        /// Allow changes to the image's own files. Their size has no limit.
         writable_root: bool = false;
-        /// Capabilities that are left, such as `NET_BIND_SERVICE`.
+        /// Capabilities to keep, such as `NET_BIND_SERVICE`.
         capabilities: Vec<String> = Vec::new();
-        /// Let debuggers look into other processes of the sandbox.
+        /// Allow debuggers to inspect other processes of the sandbox.
         debuggers: bool = false;
-        /// More options of the Engine, by the names of docker-py. Those that could open a wall are
-        /// refused.
+        /// More options of the Engine, by the names of docker-py. Options that weaken the isolation
+        /// are refused.
         options: Option<BTreeMap<String, Value>> = None;
         /// Images that sandboxes may have, with `*` for any characters. Unset means all for commands,
         /// and for sessions of a server `docker.image` alone.
         allowed_images: Option<Vec<String>> = None;
-        /// Let clients of a server have images built, under names that `docker.allowed_images` has.
-        /// Steps of a build run as root in ordinary containers of the Engine, without the walls of
-        /// sandboxes, and what one client builds others may use.
+        /// Allow clients of a server to build images, under names in `docker.allowed_images`. Steps of
+        /// a build run as root in ordinary containers of the Engine, without the isolation of
+        /// sandboxes, and other clients may use what one client builds.
         build: bool = false;
-        /// Directories of this machine that may be mounted, with all that is below them. Unset means
-        /// all but those that never are.
+        /// Directories of this machine that may be mounted, and those below them. Unset means all
+        /// except those that are never mounted.
         allowed_mounts: Option<Vec<String>> = None;
     }
 }

@@ -74,31 +74,32 @@ pub struct PoolSettings {
 section! {
     /// The `native` runtime.
     NativeSettings at native named "native" {
-        /// How the workspace appears: with changes that go with the sandbox, with changes to the
-        /// directory itself, or without any.
+        /// How the workspace appears: changes are removed with the sandbox (`copy-on-write`), go to
+        /// the directory itself (`read-write`) or are refused (`read-only`).
         workspace_mode: WorkspaceMode = WorkspaceMode::CopyOnWrite;
-        /// How everything else appears: with changes that go with the sandbox, or without any.
+        /// How other files appear: changes are removed with the sandbox (`copy-on-write`) or refused
+        /// (`read-only`).
         system: SystemMode = SystemMode::CopyOnWrite;
         /// Names in a read-write workspace that a sandbox can neither make nor change, because programs of
         /// this machine act on them. A missing one is an empty directory while the sandbox runs.
         guarded_names: Vec<String> = usual_guarded_names(), check rules::guarded_names;
-        /// What can be reached over the network: nothing, what `native.allow` lists, or all that
-        /// this machine can reach.
+        /// What programs can reach: nothing (`none`), what `native.allow` lists (`filtered`), or all
+        /// that this machine can reach (`host`).
         network: NetworkReach = NetworkReach::None;
-        /// What a filtered network lets through: hosts such as `example.com`, `*.example.com:8443`
-        /// or `10.0.0.0/8:5432`; without ports 80 and 443 are meant.
+        /// Hosts that a filtered network allows, such as `example.com`, `*.example.com:8443` or
+        /// `10.0.0.0/8:5432`; without a port 80 and 443 are allowed.
         allow: Vec<String> = Vec::new();
-        /// What it lets through in no case; without ports all are meant.
+        /// Hosts that it denies, whatever `native.allow` says; without a port all are denied.
         deny: Vec<String> = Vec::new();
         /// The memory that a sandbox may use.
         memory: Size = Size::gibibytes(2), check rules::memory;
-        /// How many processes and threads it may have.
+        /// The number of processes and threads that a sandbox may have.
         pids: u32 = 512, check rules::pids;
-        /// How many processors it may keep busy; fractions are allowed.
+        /// The number of processors that a sandbox may keep busy; fractions are allowed.
         cpus: Processors = Processors::whole(2), check rules::processors;
-        /// What its changes to files may take.
+        /// The size of its changes to files.
         disk: Size = Size::gibibytes(4), check rules::disk;
-        /// How many files and directories it may add.
+        /// The number of files and directories that it may add.
         inodes: u32 = 200_000, check rules::inodes;
     }
 }
@@ -106,7 +107,7 @@ section! {
 section! {
     /// Sandboxes of the `native` runtime that are kept ready.
     NativePoolSettings at pool.native named "pool.native" {
-        /// How many sandboxes are kept started for sessions to come.
+        /// The number of sandboxes that are started ahead for new sessions.
         size: u16 = 0, check rules::pool;
     }
 }

@@ -55,26 +55,25 @@ section! {
         /// Where it listens: an address with a port, or `unix:` and a path. Addresses beyond this
         /// machine need a certificate, or `server.behind_tls_proxy`.
         listen: String = "127.0.0.1:7070".to_owned();
-        /// The address that clients use, when that is another one: it stands in the links that the
-        /// server hands out.
+        /// The address that clients use, if it is another: links of the server begin with it.
         public_url: Option<String> = None;
-        /// The file with the certificate and those above it, in PEM form.
+        /// The file with the certificate chain, in PEM form.
         tls_certificate: Option<PathBuf> = None;
         /// The file with the certificate's private key, in PEM form.
         tls_key: Option<PathBuf> = None;
-        /// Something in front of the server does TLS, so that it may listen anywhere without.
+        /// Listen anywhere without TLS, because a proxy in front of the server does it.
         behind_tls_proxy: bool = false;
-        /// Names besides its own under which the server may be asked.
+        /// More host names that requests may use for the server.
         hosts: Vec<String> = Vec::new();
         /// Origins of web pages that may use the server, such as `https://agents.example.com`.
         origins: Vec<String> = Vec::new();
-        /// The domain below which each port of a session gets a name of its own.
+        /// The domain for ports of sessions: each gets a name below it.
         preview_domain: String = "localhost".to_owned();
         /// What a client of OpenHands' remote runtime API gets that names an image which is not there: an
         /// error that names it, or a sandbox with the files of this machine. With the runtime `docker` the
         /// Engine is asked instead.
         openhands_unknown_image: UnknownImages = UnknownImages::Refuse;
-        /// How long requests under way may go on when the server ends.
+        /// How long running requests may take to finish when the server ends.
         drain: Duration = Duration::from_secs(10);
     }
 }
@@ -82,24 +81,25 @@ section! {
 section! {
     /// Sessions of the server.
     SessionSettings at sessions named "sessions" {
-        /// How long nothing may be asked of a session.
+        /// How long a session may be without use before it is idle.
         idle_timeout: Duration = Duration::from_secs(3600), check rules::positive;
-        /// What happens then: it is paused until it is used again, it is closed, or nothing.
+        /// What to do with an idle session: pause it until it is used again, close it, or nothing
+        /// (`stay`).
         when_idle: WhenIdle = WhenIdle::Pause;
-        /// How long a session may live, used or not. Unset means for ever.
+        /// How long a session may live, even if it is used. Unset means no limit.
         life_max: Option<Duration> = None, check rules::positive_if_set;
-        /// How many sessions there may be that are not closed.
+        /// The number of sessions that may be open.
         max: u32 = 1000;
-        /// How many of those may belong to one holder of keys.
+        /// The number of sessions that one owner may have open.
         owner_max: u32 = 200;
-        /// Runtimes beside `runtime.kind` that a session may choose. `cli` and `local` do not
+        /// More runtimes that a session may choose, besides `runtime.kind`. `cli` and `local` do not
         /// isolate.
         runtimes: Vec<String> = Vec::new();
-        /// Directories of this machine that a session may be given as its workspace, with all that
-        /// is below them. None unless listed.
+        /// Directories of this machine that a session may name as its workspace, and those below
+        /// them.
         workspaces: Vec<String> = Vec::new();
-        /// The most memory that a session may ask for. Unset means what the runtime's own settings
-        /// give; so it is for the following as well.
+        /// The most memory that a session may ask for. Unset means the runtime's own setting, also
+        /// for the following keys.
         memory_max: Option<Size> = None;
         /// The most processors that a session may ask for.
         cpus_max: Option<Processors> = None;
@@ -107,8 +107,8 @@ section! {
         pids_max: Option<u32> = None;
         /// The most that a session may ask for its changes to files.
         disk_max: Option<Size> = None;
-        /// Networks that a session may ask for beside the runtime's own and those that are stricter,
-        /// such as `filtered`.
+        /// Networks that a session may ask for, such as `filtered`, besides that of the runtime's
+        /// setting and stricter ones.
         networks: Vec<String> = Vec::new();
         /// Hosts that a session may ask for in a filtered network: those of `native.allow`, or any.
         network_rules: NetworkRules = NetworkRules::Configured;
@@ -121,11 +121,11 @@ section! {
         /// The PostgreSQL database that several servers share, as `postgresql://…`. Unset means
         /// one file in the state directory.
         database: Option<Secret> = None;
-        /// What an acknowledged event survives: the end of the server, or the end of the machine.
+        /// What an acknowledged event survives: a crash of the server, or also one of the machine.
         durability: LogDurability = LogDurability::Process;
-        /// What one session may keep in it.
+        /// The size of the log of one session.
         session_bytes: Size = Size::gibibytes(1);
-        /// How long the log of a closed session is kept. Unset means for ever.
+        /// How long the log of a closed session is kept. Unset means no limit.
         retention: Option<Duration> = None,
             absent "the log of a closed session is kept";
     }

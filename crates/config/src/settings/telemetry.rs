@@ -9,12 +9,12 @@ section! {
         /// The collector that traces go to, such as `http://localhost:4318`; `/v1/traces` is added
         /// to it. It must take OTLP as `http/protobuf`. Unset means that there are no traces.
         endpoint: Option<String> = None, env "OTEL_EXPORTER_OTLP_ENDPOINT";
-        /// The same as a whole address, to which nothing is added.
+        /// The same as a complete address.
         traces_endpoint: Option<String> = None, env "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-        /// Headers for the collector: `name=value`, with commas between them.
+        /// Headers for the collector: `name=value`, separated by commas.
         headers: Option<Secret> = None,
             env "OTEL_EXPORTER_OTLP_HEADERS", env "OTEL_EXPORTER_OTLP_TRACES_HEADERS";
-        /// What the server is called in traces.
+        /// The name of the server in traces.
         service_name: String = "zareba".to_owned(), env "OTEL_SERVICE_NAME";
     }
 }

@@ -93,6 +93,7 @@ choice! {
         Native = "native",
         /// A container of a Docker Engine.
         Docker = "docker",
+        ;
         /// A pod.
         Kubernetes = "kubernetes",
         /// A sandbox of another server.
@@ -121,19 +122,20 @@ choice! {
 section! {
     /// Where sessions run.
     RuntimeSettings at runtime named "runtime" {
-        /// The backend that runs sessions which name no other.
+        /// The runtime of sandboxes and sessions that name none.
         kind: RuntimeKind = RuntimeKind::Native, openhands "core.runtime";
-        /// The image whose files a sandbox has, by name or id. Unset means the system of this
+        /// The image whose files a sandbox sees, by name or id. Unset means the system of this
         /// machine.
         image: Option<String> = None, project "it names files that are seen inside only";
         /// The directory that agents work in. Relative paths start where the program was started;
         /// unset means a fresh temporary directory.
         workspace: Option<PathBuf> = None, openhands "core.workspace_base";
-        /// The path under which agents know the workspace.
+        /// The path of the workspace inside a sandbox.
         workspace_in_sandbox: PathBuf = PathBuf::from("/workspace"),
             openhands "core.workspace_mount_path_in_sandbox",
             project "it is a path inside the sandbox";
-        /// Go on without what was asked for by name and the runtime cannot hold, and say so.
+        /// Start a sandbox also when the runtime cannot hold a limit that was asked for, and name the
+        /// limit.
         best_effort: bool = false;
         /// Leave the sandbox running when its session is closed.
         keep_alive: bool = false, openhands "sandbox.keep_runtime_alive",
@@ -172,8 +174,8 @@ section! {
 section! {
     /// The executor process.
     ExecutorSettings at executor named "executor" {
-        /// The key that clients of the executor have to send. Without one it listens on loopback
-        /// or a Unix socket only.
+        /// The key that clients of the executor must send. Without a key it listens only on loopback
+        /// or a Unix socket.
         session_api_key: Option<Secret> = None, env "SESSION_API_KEY";
         /// Whether shells change to the user that the executor was told to serve.
         su_to_user: bool = true, words "SU_TO_USER";
@@ -187,7 +189,7 @@ section! {
 section! {
     /// The `local` runtime.
     LocalSettings at local named "local" {
-        /// How many executors are kept started for sessions to come.
+        /// The number of executors that are started ahead for new sessions.
         warm_servers: u16 = 0,
             env "INITIAL_NUM_WARM_SERVERS", env "DESIRED_NUM_WARM_SERVERS",
             check rules::warm_servers,
@@ -201,7 +203,7 @@ section! {
 section! {
     /// Where everything is kept.
     StateSettings at state named "state" {
-        /// Where sandboxes, images and their records live; only its owner may enter it. Unset
+        /// The directory for sandboxes, images and their records; only its owner may enter it. Unset
         /// means `/var/lib/zareba` for root, and for others `zareba` in `$XDG_STATE_HOME` or
         /// `~/.local/state`.
         directory: Option<PathBuf> = None;

@@ -57,8 +57,7 @@ fn a_value_that_does_not_fit_is_a_mistake() {
         case.complaints(),
         [
             "flag `--set runtime.kind`: `runtime.kind` must be one of \"cli\", \"local\", \"native\", \
-             \"docker\", \"kubernetes\", \"remote\", \"daytona\", \"modal\", \"runloop\", \"e2b\", not \
-             \"dokcer\"; did you mean `docker`?",
+             \"docker\", not \"dokcer\"; did you mean `docker`?",
             "flag `--set shell.timeout`: `shell.timeout` must be a number of seconds, not -3",
             "flag `--set shell.no_change_timeout`: `shell.no_change_timeout` must be a number of seconds, not \"\"",
             "flag `--set env.1X`: `env.1X` has \"1X\", which is no name for a variable",
