@@ -55,6 +55,19 @@ pub struct KeyQuota {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 64)]
     pub hosts: Option<Vec<String>>,
+    /// Runtimes that a session may have, also one that names none and gets the server's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub runtimes: Option<Vec<String>>,
+    /// Images that a session may name, such as `debian:*`, in which `*` stands for any characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub images: Option<Vec<String>>,
+    /// Directories of the server's machine that a session may have as its workspace or as the source of a
+    /// mount, with those below them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 64)]
+    pub workspaces: Option<Vec<String>>,
 }
 
 /// What a key shall be like.

@@ -9,8 +9,8 @@ use zareba_runtime::{
     Strictness, Support, WorkspaceMode,
 };
 use zareba_session::{
-    Idle, Life, NewSession, PermittedReach, Record, RequestMaxima, Secret, SessionInfo,
-    SessionLimits, SessionState, SessionUpdate, Setup, event_json,
+    Idle, Life, NewSession, PermittedParts, PermittedReach, Record, RequestMaxima, Secret,
+    SessionInfo, SessionLimits, SessionState, SessionUpdate, Setup, event_json,
 };
 
 use crate::auth::Principal;
@@ -47,6 +47,9 @@ pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> 
         life_max,
         networks: _,
         hosts: _,
+        runtimes: _,
+        images: _,
+        workspaces: _,
     } = quota;
     let secrets = secrets.into_iter();
     NewSession {
@@ -78,6 +81,7 @@ pub(crate) fn new_session(create: api::CreateSession, quota: &api::KeyQuota) -> 
             ..walls(network, resources, workspace_mode)
         },
         maxima: maxima(quota),
+        parts: parts(quota),
         reach: reach(quota),
         life_max: life_max.map(api::Seconds::duration),
         scale: None,
@@ -105,6 +109,16 @@ pub(crate) fn maxima(quota: &api::KeyQuota) -> RequestMaxima {
         cpu_millis: quota.cpus_max.map(api::Cpus::millis),
         pids: quota.pids_max,
         disk_bytes: quota.disk_max.map(|bytes| bytes.0),
+    }
+}
+
+/// What the holder of a key may make a session of.
+pub(crate) fn parts(quota: &api::KeyQuota) -> PermittedParts {
+    let workspaces = quota.workspaces.as_ref();
+    PermittedParts {
+        runtimes: quota.runtimes.clone(),
+        images: quota.images.clone(),
+        workspaces: workspaces.map(|paths| paths.iter().map(PathBuf::from).collect()),
     }
 }
 

@@ -143,6 +143,12 @@ impl From<SessionError> for ApiError {
             SessionError::NotPermitted { field, hint, .. } => {
                 return Self::forbidden(message).with_hint(hint).about(field);
             }
+            SessionError::PartNotPermitted { field, hint, .. } => {
+                return Self {
+                    field: Some(field),
+                    ..Self::forbidden(message).with_hint(hint)
+                };
+            }
             SessionError::LimitNotPermitted { limit, hint, .. } => {
                 let field = convert::limit_pointer(limit);
                 return Self {

@@ -313,6 +313,9 @@ fn check(new: &CreateKey) -> Result<(), KeyError> {
     for (field, texts) in [
         ("networks", &new.quota.networks),
         ("hosts", &new.quota.hosts),
+        ("runtimes", &new.quota.runtimes),
+        ("images", &new.quota.images),
+        ("workspaces", &new.quota.workspaces),
     ] {
         let texts = texts.as_deref().unwrap_or_default();
         let is_text = |text: &String| (1..=TEXT_LENGTH_MAX).contains(&text.len());
@@ -322,6 +325,12 @@ fn check(new: &CreateKey) -> Result<(), KeyError> {
             );
             return Err(KeyError::Invalid { message });
         }
+    }
+    let workspaces = new.quota.workspaces.iter().flatten();
+    if let Some(relative) = workspaces.into_iter().find(|path| !path.starts_with('/')) {
+        let shown = relative.escape_debug();
+        let message = format!("`quota.workspaces` has `{shown}`, which does not begin with `/`");
+        return Err(KeyError::Invalid { message });
     }
     if new.scope == KeyScope::Admin && new.session.is_some() {
         let message = "a key for one session cannot have the scope `admin`; use `session`";

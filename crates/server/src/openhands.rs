@@ -106,6 +106,7 @@ fn principal_of(principal: Principal) -> facade::Principal {
         },
         session: principal.session,
         maxima: convert::maxima(&principal.quota),
+        parts: convert::parts(&principal.quota),
         reach: convert::reach(&principal.quota),
         life_max: principal.quota.life_max.map(zareba_api::Seconds::duration),
         sessions_max: principal.quota.sessions,

@@ -110,6 +110,16 @@ pub enum SessionError {
         /// What to do about it.
         hint: String,
     },
+    /// A runtime, an image or a directory is asked for that the caller's key does not permit.
+    #[error("{message}")]
+    PartNotPermitted {
+        /// The field of the request.
+        field: &'static str,
+        /// What was asked for.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// A limit in time is looser than the caller may make it.
     #[error("{message}")]
     LimitNotPermitted {
@@ -153,7 +163,9 @@ impl SessionError {
             | Self::SecretsUnknown { .. }
             | Self::TooMany { .. } => ErrorClass::Busy,
             Self::KeyReused { .. } | Self::Invalid { .. } => ErrorClass::Invalid,
-            Self::NotPermitted { .. } | Self::LimitNotPermitted { .. } => ErrorClass::Permission,
+            Self::NotPermitted { .. }
+            | Self::PartNotPermitted { .. }
+            | Self::LimitNotPermitted { .. } => ErrorClass::Permission,
             Self::Runtime(error) => error.class(),
             Self::Tool(error) => error.class(),
             Self::Log(error) => error.class(),

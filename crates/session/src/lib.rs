@@ -58,7 +58,7 @@ pub use mask::{HIDDEN, Mask, StreamMask};
 pub use options::{Idle, NewSession, Owner, Secret, SessionLimits, Setup};
 pub use output::ActionOutput;
 pub use own_name::own_id;
-pub use permit::{Permissions, PermittedReach, PermittedRules, RequestMaxima};
+pub use permit::{Permissions, PermittedParts, PermittedReach, PermittedRules, RequestMaxima};
 pub use session::{ActionRequest, Session};
 pub use sessions::{Recovery, Runtimes, Sessions, SessionsOptions};
 pub use terminals::{

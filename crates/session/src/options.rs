@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use zareba_protocol::SessionId;
 use zareba_runtime::SandboxRequest;
 
-use crate::{PermittedReach, RequestMaxima, SessionsOptions};
+use crate::{PermittedParts, PermittedReach, RequestMaxima, SessionsOptions};
 
 /// Who a session belongs to: the name of an API key's holder. Others do not get to know that it
 /// exists.
@@ -54,6 +54,8 @@ pub struct NewSession {
     pub request: SandboxRequest,
     /// The most that its owner may ask for, where that is less than the server's settings allow.
     pub maxima: RequestMaxima,
+    /// What it may be made of, where that is less than the server's settings allow.
+    pub parts: PermittedParts,
     /// What it may reach, where that is less than the server's settings allow.
     pub reach: PermittedReach,
     /// How long it may live, where that is shorter than the server's settings allow.

@@ -1,6 +1,7 @@
 //! What a caller may ask of a sandbox: less than the operator's settings give, and more only where the
 //! operator or the key's own maxima say so.
 
+mod parts;
 mod reach;
 
 use zareba_protocol::amounts::show_bytes;
@@ -11,6 +12,7 @@ use zareba_runtime::{
 
 use crate::{NewSession, SessionError};
 
+pub use parts::PermittedParts;
 pub use reach::PermittedReach;
 
 /// The most that may be asked for; `None` sets no bound of its own.

@@ -97,6 +97,15 @@ pub(crate) struct CreateKeyArguments {
     /// A host that a session may reach, in a filtered network only; may be repeated
     #[arg(long, value_name = "RULE")]
     pub(crate) hosts: Vec<String>,
+    /// A runtime that a session may have; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtimes: Vec<String>,
+    /// An image that a session may name, such as 'debian:*'; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) images: Vec<String>,
+    /// A directory of the server that a session may have, with those below it; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspaces: Vec<String>,
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -124,8 +124,11 @@ async fn create(
             pids_max: arguments.pids_max,
             disk_max: arguments.disk_max.map(Bytes),
             life_max: life_max.or_fail(Exit::Usage, "`--life-max` makes no sense")?,
-            networks: (!arguments.networks.is_empty()).then(|| arguments.networks.clone()),
+            networks: listed(&arguments.networks),
             hosts: hosts(&arguments.hosts)?,
+            runtimes: listed(&arguments.runtimes),
+            images: listed(&arguments.images),
+            workspaces: listed(&arguments.workspaces),
         },
     };
     let created = ring.create(new).await?;
@@ -150,7 +153,12 @@ fn hosts(rules: &[String]) -> Result<Option<Vec<String>>, Failure> {
             return Err(Failure::new(Exit::Usage, message));
         }
     }
-    Ok((!rules.is_empty()).then(|| rules.to_vec()))
+    Ok(listed(rules))
+}
+
+/// A flag that is not given sets no bound.
+fn listed(texts: &[String]) -> Option<Vec<String>> {
+    (!texts.is_empty()).then(|| texts.to_vec())
 }
 
 async fn list(context: &Context, ring: &Ring) -> Result<Exit, Failure> {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use zareba_eventlog::{DocumentName, EventLog, Expected, LogError};
 use zareba_session::{
-    Owner, PermittedReach, RequestMaxima, Requester, RequesterScope, SessionId, SessionInfo,
-    Surface,
+    Owner, PermittedParts, PermittedReach, RequestMaxima, Requester, RequesterScope, SessionId,
+    SessionInfo, Surface,
 };
 use zareba_wire::BoxFuture;
 
@@ -87,6 +87,8 @@ pub struct Principal {
     pub sessions_max: Option<usize>,
     /// The most that a session may ask for.
     pub maxima: RequestMaxima,
+    /// What a session may be made of.
+    pub parts: PermittedParts,
     /// What a session may reach.
     pub reach: PermittedReach,
     /// How long a session may live.

@@ -152,6 +152,7 @@ impl OpenHands {
         let new = NewSession {
             quota: principal.sessions_max,
             maxima: principal.maxima,
+            parts: principal.parts.clone(),
             reach: principal.reach.clone(),
             life_max: principal.life_max,
             ..self.wanted(request, id.clone(), image.used)

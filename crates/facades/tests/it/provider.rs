@@ -293,6 +293,7 @@ impl Keys {
             rights,
             session: None,
             maxima: zareba_session::RequestMaxima::default(),
+            parts: zareba_session::PermittedParts::default(),
             reach: zareba_session::PermittedReach::default(),
             life_max: None,
             sessions_max: (owner == "few").then_some(1),

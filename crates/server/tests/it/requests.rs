@@ -183,6 +183,49 @@ async fn every_field_of_the_contract_changes_the_session_or_is_refused() {
 }
 
 #[tokio::test]
+async fn a_key_of_some_runtimes_images_and_directories_gets_no_other() {
+    let site = Site::start().await;
+    for (quota, body, field) in [
+        (json!({ "runtimes": ["native"] }), json!({}), "runtime"),
+        (
+            json!({ "runtimes": ["native"] }),
+            json!({ "runtime": "cli" }),
+            "runtime",
+        ),
+        (
+            json!({ "images": ["debian:*"] }),
+            json!({ "image": "other" }),
+            "image",
+        ),
+        (
+            json!({ "workspaces": ["/srv/own"] }),
+            json!({ "workspace": "/srv" }),
+            "workspace",
+        ),
+    ] {
+        let key = json!({ "owner": "ann", "scope": "session", "quota": quota });
+        let made = site.post("/v1/keys", key).await.expect(201);
+        assert_eq!(made["key"]["quota"], quota);
+        let key = made["secret"].as_str().unwrap();
+        let asked = Request::post("/v1/sessions", &body).key(key);
+        let refused = site.send(asked).await.expect(403);
+        assert_eq!(refused["error"]["field"], field, "{quota} {body}");
+        assert!(refused["error"]["hint"].is_string(), "{refused}");
+    }
+    let quota = json!({ "runtimes": ["cli"], "images": [] });
+    let key = json!({ "owner": "ann", "scope": "session", "quota": quota });
+    let key = site.key(key).await;
+    let asked = Request::post("/v1/sessions", &json!({})).key(&key);
+    site.send(asked).await.expect(201);
+    let key = json!({ "owner": "ann", "scope": "session", "quota": { "workspaces": ["own"] } });
+    assert_eq!(
+        site.post("/v1/keys", key).await.error(400),
+        "invalid_request"
+    );
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_life_beyond_the_keys_is_refused_at_creation_as_it_is_later() {
     let site = Site::start().await;
     let key = json!({ "owner": "ann", "scope": "session", "quota": { "life_max": 60 } });
