@@ -15,7 +15,6 @@ mod keys;
 mod openhands;
 mod server;
 mod settings;
-mod strict;
 mod traces;
 
 mod app;

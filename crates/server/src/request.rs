@@ -6,13 +6,16 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
 use http_body::Body as _;
-use serde::{Deserialize as _, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use zareba_api::ErrorCode;
 use zareba_facades::openhands::Reserved;
-use zareba_wire::serving::read_body;
+use zareba_wire::{
+    serving::read_body,
+    strict::{self, Strict},
+};
 
-use crate::{app::App, auth::Principal, error::ApiError, strict::Strict, usage::Part};
+use crate::{app::App, auth::Principal, error::ApiError, usage::Part};
 
 /// Levels of a JSON body.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
@@ -141,10 +144,7 @@ impl FromRequest<Arc<App>> for LargeJson {
 fn parse(bytes: &Bytes) -> Result<Value, ApiError> {
     check_depth(bytes)?;
     let invalid = |error: serde_json::Error| ApiError::invalid(format!("the body: {error}"));
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Value::deserialize(Strict(&mut reader)).map_err(invalid)?;
-    reader.end().map_err(invalid)?;
-    Ok(value)
+    strict::from_slice(bytes).map_err(invalid)
 }
 
 /// A page in a browser can send other types to any address without asking first.

@@ -22,6 +22,7 @@ pub mod output;
 pub mod program;
 pub mod server;
 pub mod serving;
+pub mod strict;
 pub mod tool_servers;
 pub mod variables;
 pub mod viewer;

@@ -10,6 +10,7 @@ use http::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use zareba_session::{Session, SessionError, SessionId, SessionInfo, SessionState};
+use zareba_wire::strict;
 
 use super::{
     OpenHands, Principal,
@@ -247,7 +248,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<T
         }
         Ok(Ok(body)) => body,
     };
-    serde_json::from_slice(&body).map_err(|error| {
+    strict::from_slice(&body).map_err(|error| {
         let detail = format!("the request makes no sense: {error}");
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     })

@@ -330,6 +330,7 @@ async fn requests_that_make_no_sense_are_refused_with_a_detail() {
     for (body, expected) in [
         (json!({}), StatusCode::UNPROCESSABLE_ENTITY),
         (json!([]), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!(["name"]), StatusCode::UNPROCESSABLE_ENTITY),
         (json!({ "session_id": "" }), StatusCode::BAD_REQUEST),
         (json!({ "session_id": "a\u{0}b" }), StatusCode::BAD_REQUEST),
         (
@@ -345,6 +346,13 @@ async fn requests_that_make_no_sense_are_refused_with_a_detail() {
         assert_eq!(status, expected, "{body}: {answer}");
         assert!(answer["detail"].is_string(), "{answer}");
     }
+    let twice = r#"{"session_id": "s", "environment": {"A": "1", "A": "2"}}"#;
+    let request = api
+        .request(Method::POST, "/start")
+        .header("content-type", "application/json")
+        .body(twice);
+    let (status, refused) = answer(request).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     let request = api.request(Method::POST, "/start").body("{}");
     assert_eq!(answer(request).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let request = api

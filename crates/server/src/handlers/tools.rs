@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, StatusCode};
+use serde::Deserialize as _;
 use serde_json::Value;
 use zareba_api::{self as api, Access, RunQuery, ToolFormat, ToolPage, ToolsQuery};
 use zareba_protocol::{Action, ActionEvent, UseTool};
@@ -14,6 +15,7 @@ use zareba_session::{NewTools, Surface};
 use zareba_tools::{
     CommandParameter, CommandToolSpec, Entrypoint, Origin, ToolDefinition, ToolError, ToolName,
 };
+use zareba_wire::strict::Strict;
 
 use super::{actions, json};
 use crate::{
@@ -81,7 +83,7 @@ pub(super) async fn call(
     LargeJson(asked, place): LargeJson,
 ) -> Result<Response, ApiError> {
     let session = app.session(&principal, &session).await?;
-    let asked: api::CallTool = serde_json::from_value(asked)
+    let asked = api::CallTool::deserialize(Strict(asked))
         .map_err(|error| ApiError::invalid(format!("the body: {error}")))?;
     let action = Action::CallTool(UseTool {
         positional: asked.positional,

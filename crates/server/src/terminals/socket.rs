@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 use zareba_api::{Access, TerminalCommand, TerminalNotice, TerminalQuery};
 use zareba_session::{Deed, Session, Surface, Terminal, TerminalOutput, Viewer};
-use zareba_wire::program::FRAME_BYTES_MAX;
+use zareba_wire::{program::FRAME_BYTES_MAX, strict};
 
 use super::{exit, size};
 use crate::{
@@ -151,7 +151,7 @@ impl Conversation {
                 self.typed = Some(Typed { bytes, deadline });
                 Ok(())
             }
-            Message::Text(text) => match serde_json::from_str::<TerminalCommand>(&text) {
+            Message::Text(text) => match strict::from_slice(text.as_bytes()) {
                 Ok(TerminalCommand { resize }) => match size(resize) {
                     Ok(size) => match self.terminal.resize(size).await {
                         Ok(()) => Ok(()),

@@ -113,6 +113,21 @@ async fn an_action_with_a_name_that_comes_twice_is_refused() {
     site.stop().await;
 }
 
+/// A reader of structs would take its items for the fields, in their order.
+#[tokio::test]
+async fn a_call_of_a_tool_that_is_an_array_is_refused() {
+    let site = Site::start().await;
+    let session = site.session().await;
+    let call = site.post(
+        format!("/v1/sessions/{session}/tools/some"),
+        json!([{ "x": 1 }]),
+    );
+    let answer = call.await;
+    assert_eq!(answer.error(400), "invalid_request");
+    assert!(answer.text().contains("sequence"), "{}", answer.text());
+    site.stop().await;
+}
+
 /// HS-7: what a page of another site can send without asking is refused.
 #[tokio::test]
 async fn other_types_are_refused() {

@@ -84,7 +84,7 @@ async fn a_terminal_is_typed_into_and_looked_at_by_several() {
     assert!(seen.contains("first2"), "{seen:?}");
     until(&mut first, "40 132").await;
     let nonsense = json!({ "resize": { "columns": 0, "rows": 40 } }).to_string();
-    for text in [nonsense.as_str(), "[]", "{\"signal\": 9}"] {
+    for text in [nonsense.as_str(), "[]", "[[80, 24]]", "{\"signal\": 9}"] {
         second.send(Message::text(text)).await.unwrap();
         let answer = notice(&mut second).await;
         assert!(answer["error"].is_string(), "{text}: {answer}");

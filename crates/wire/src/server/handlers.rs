@@ -15,6 +15,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::StatusCode;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json, value::RawValue};
 use zareba_protocol::{ActionEvent, DecodeError};
 
@@ -26,7 +27,7 @@ use super::{
     tools::{PostAddress, ToolClients},
     validation,
 };
-use crate::ActionService;
+use crate::{ActionService, strict};
 
 /// Documents larger than this are read and written on a thread of their own, because that
 /// takes milliseconds in which nobody else would be served.
@@ -117,6 +118,8 @@ fn decode_action(body: &Bytes) -> Result<ActionEvent, Refusal> {
         .action
         .require_executable()
         .map_err(|error| internal_server_error(&error))?;
+    // A proxy may have read another of two values with one name.
+    strict::from_slice::<IgnoredAny>(body).map_err(|error| validation::body_is_no_json(&error))?;
     Ok(action)
 }
 

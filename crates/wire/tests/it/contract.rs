@@ -129,6 +129,24 @@ async fn check_execute(server: &Running, body: &[u8], status: u16, key: &str, te
     );
 }
 
+/// Another reader might take the first of the two. The original takes the last.
+#[tokio::test]
+async fn an_action_with_a_name_that_comes_twice_is_refused() {
+    let server = start(keyed(KEY));
+    for body in [
+        r#"{"action": {"action": "run", "args": {"command": "a"}}, "x": {"y": 1, "y": 2}}"#,
+        r#"{"action": {"action": "run", "args": {"command": "a", "command": "b"}}}"#,
+        r#"{"action": {"action": "run", "args": {"command": "a"}, "extra": [{"y": 1, "y": 2}]}}"#,
+    ] {
+        let ask = post("/execute_action")
+            .key(KEY)
+            .body("application/json", body.as_bytes());
+        let answer = ask.of(&server.endpoint).await;
+        assert!(matches!(answer.status, 422 | 500), "{body}");
+    }
+    assert_eq!(server.service.actions.lock().unwrap().len(), 0);
+}
+
 #[tokio::test]
 async fn bodies_without_a_usable_action_are_refused_in_the_originals_words() {
     let server = start(keyed(KEY));

@@ -9,13 +9,25 @@
 use std::{borrow::Cow, collections::HashSet, fmt, marker::PhantomData};
 
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer as _, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor, value::CowStrDeserializer,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer as _,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor, value::CowStrDeserializer,
 };
 
 /// Reads strictly from another reader, or gives what it reads to something else strictly: whatever
 /// of serde's roles the other one has.
-pub(crate) struct Strict<I>(pub(crate) I);
+#[derive(Debug)]
+pub struct Strict<I>(pub I);
+
+/// Reads a whole document strictly.
+///
+/// # Errors
+/// When it is no JSON, does not fit the type, or means more than one thing.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = T::deserialize(Strict(&mut reader))?;
+    reader.end()?;
+    Ok(value)
+}
 
 /// Methods that hand everything on, with a visitor that is strict about what is inside.
 macro_rules! handed_on {
@@ -35,7 +47,12 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
         deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf
         deserialize_option deserialize_unit deserialize_seq deserialize_map
-        deserialize_identifier deserialize_ignored_any
+        deserialize_identifier
+    }
+
+    /// What is ignored is read all the same: there, too, a name may come twice.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(Strict(visitor))
     }
 
     /// Only an object: there is no other way to ask for one by a type's fields.
@@ -299,7 +316,7 @@ impl<'de> Visitor<'de> for Name<'de> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::{Deserialize, de::DeserializeOwned};
+    use serde::{Deserialize, de::IgnoredAny};
     use serde_json::Value;
 
     use super::*;
@@ -326,8 +343,7 @@ mod tests {
     }
 
     fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
-        let mut reader = serde_json::Deserializer::from_str(json);
-        T::deserialize(Strict(&mut reader)).map_err(|error| error.to_string())
+        from_slice(json.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -367,6 +383,10 @@ mod tests {
             let expected = format!("the name `{name}` comes twice in an object");
             assert!(error.starts_with(&expected), "{json}: {error}");
         }
+        let ignored = read::<IgnoredAny>(r#"[{"x": {"b": 1, "b": 2}}]"#).unwrap_err();
+        assert!(ignored.contains("`b` comes twice"), "{ignored}");
+        let unknown = read::<Outer>(r#"{"inner": {"number": 1}, "else": {"z": 1, "z": 2}}"#);
+        assert!(unknown.unwrap_err().contains("`z` comes twice"));
         let twice = r#"{"inner": {"number": 1}, "free": {"y": 1, "y": 2}}"#;
         assert!(
             read::<Outer>(twice)
