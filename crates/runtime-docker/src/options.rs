@@ -189,7 +189,10 @@ impl Usage {
                 // With 0 the kernel still starts the machine's program for crashes (NS-7).
                 Ulimit::of("core", 1),
                 Ulimit::of("memlock", 64 * 1024),
-                Ulimit::of("msgqueue", 819_200),
+                // Counted for each user of the machine, whichever container they are in: with more, one
+                // sandbox could leave others and the user none (NS-15).
+                Ulimit::of("msgqueue", 100 * 1024),
+                Ulimit::of("sigpending", 1024),
             ],
         }
     }

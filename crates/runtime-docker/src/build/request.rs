@@ -5,7 +5,14 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{BuildError, BuildManner, BuilderChoice, Reuse, call::has_buildkit};
-use crate::{NetworkChoice, Reach, docker::Shared};
+use crate::{NetworkChoice, Reach, docker::Shared, engine::EngineKind};
+
+/// A step runs as root of its container, and a crash in it would start the machine's program for crashes
+/// outside: the one limit that keeps the kernel from it is 1 (NS-7). BuildKit of Engines before version 23
+/// takes no limits.
+const CORE: &str = r#"[{"Name":"core","Soft":1,"Hard":1}]"#;
+/// The same in Podman's words.
+const CORE_FOR_PODMAN: &str = r#"["core=1:1"]"#;
 
 /// What is asked for, beside what is sent.
 pub(super) struct Request {
@@ -33,6 +40,7 @@ impl Request {
             ("dockerfile", dockerfile.to_string_lossy().into_owned()),
             ("buildargs", Value::from(arguments).to_string()),
             ("networkmode", network.mode),
+            ("ulimits", core(shared.engine().await?.kind()).to_owned()),
             ("version", if is_buildkit { "2" } else { "1" }.to_owned()),
             ("rm", "true".to_owned()),
             ("forcerm", "true".to_owned()),
@@ -64,6 +72,13 @@ impl Request {
             }
             BuilderChoice::BuildKit => Ok(true),
         }
+    }
+}
+
+fn core(engine: EngineKind) -> &'static str {
+    match engine {
+        EngineKind::Podman => CORE_FOR_PODMAN,
+        EngineKind::Docker => CORE,
     }
 }
 
