@@ -8,7 +8,10 @@ use std::{
     path::Path,
 };
 
-use zareba_runtime::directory::{Claim, DirectoryError, prepare};
+use zareba_runtime::{
+    directory::{Claim, DirectoryError, prepare},
+    guarded,
+};
 
 /// Names that are no sandbox.
 const INSTANCE: &str = ".instance";
@@ -18,6 +21,7 @@ pub(crate) const PORTS: &str = ".ports";
 pub(crate) async fn remove(claim: Claim) {
     let removing = tokio::task::spawn_blocking(move || {
         let path = claim.path();
+        guarded::remove(path);
         if let Err(error) = remove_tree(path) {
             tracing::warn!(path = %path.display(), %error, "cannot remove a sandbox's directory");
         }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
@@ -10,7 +11,9 @@ use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSumma
 use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
     RuntimeError, SandboxId, SandboxRequest, SandboxState, SandboxSummary, Statuses,
-    directory::Claim, life,
+    directory::Claim,
+    guarded::{self, guard_again},
+    life,
 };
 
 use crate::{
@@ -23,7 +26,8 @@ use crate::{
     keep::{Charge, Fate, keep},
     kernel::Wanted,
     make::cannot_start,
-    plan::Identity,
+    pin::Pinned,
+    plan::{GUARD_REMEDY, Identity},
     record::Record,
     remains::Remains,
     request::{IMAGE_LABEL, OWNER_LABEL, SANDBOX_LABEL},
@@ -70,7 +74,9 @@ pub(crate) async fn find(
             (link, LimitCounters::of(&container))
         }
         Condition::Ended(_) if record.lifetime != Lifetime::WithUs => {
-            let awake = start_again(&engine, &mut record, &container, &doorway).await?;
+            let private = directory.path();
+            let again = start_again(&engine, &mut record, &container, (&doorway, private));
+            let awake = again.await?;
             record.write(directory.path()).map_err(cannot_start)?;
             (awake.link, LimitCounters::of(&awake.container))
         }
@@ -138,8 +144,12 @@ async fn start_again(
     engine: &Engine,
     record: &mut Record,
     container: &ContainerInspectResponse,
-    doorway: &Doorway,
+    (doorway, private): (&Doorway, &Path),
 ) -> Result<Awake, RuntimeError> {
+    let private = private.to_owned();
+    let guarding = move || guard_again(&private, GUARD_REMEDY);
+    let guarding = tokio::task::spawn_blocking(guarding).await;
+    let _until_it_is_ready = guarding.map_err(cannot_start)?.map_err(cannot_start)?;
     let user = container.config.as_ref().and_then(|it| it.user.as_deref());
     let numbers = user.and_then(|user| {
         let (uid, gid) = user.split_once(':')?;
@@ -148,6 +158,8 @@ async fn start_again(
     let (uid, gid) = numbers.unwrap_or_default();
     let host = container.host_config.as_ref();
     let added = host.and_then(|host| host.cap_add.as_ref());
+    let pinned = host.map(Pinned::of_container).transpose();
+    let pinned = pinned.map_err(cannot_start)?.unwrap_or_default();
     let user = Identity { uid, gid };
     doorway.give(user).map_err(cannot_start)?;
     let awake = wake(Wake {
@@ -159,7 +171,7 @@ async fn start_again(
             gid,
             may_have_capabilities: added.is_some_and(|added| !added.is_empty()),
         },
-        mounts: None,
+        pinned: &pinned,
         // It is still on those that it joined.
         networks: &[],
     })
@@ -181,7 +193,10 @@ pub(crate) async fn stop(shared: &Shared, sandbox: &SandboxId) -> Result<(), Run
         });
     }
     let engine = shared.engine().await?;
-    engine.stop(&record.container).await.map_err(cannot_start)
+    engine.stop(&record.container).await.map_err(cannot_start)?;
+    let private = shared.directory.join(sandbox.as_str());
+    let removing = tokio::task::spawn_blocking(move || guarded::remove(&private));
+    removing.await.map_err(cannot_start)
 }
 
 /// Ends a sandbox, whether or not it answers, and removes what is left of it.

@@ -3,16 +3,11 @@
 //! Read before the executor gets its key, so that nothing has run inside yet. Where the Engine's
 //! processes are not this machine's, there is nothing to read, and that is told as well.
 
-use std::{
-    fs, io,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 use serde_json::{Value, json};
 
-use crate::plan::{MountedSource, Plan};
+use crate::pin::Pinned;
 
 /// What holds the first process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +40,12 @@ pub(crate) enum HoldError {
         target: PathBuf,
         source_path: PathBuf,
     },
+    #[error(
+        "the kernel sends the memory of every crashed program to a socket of this machine \
+        (`kernel.core_pattern` begins with `@`), and no limit keeps a container from it: as root, choose a \
+        file (`sysctl -w kernel.core_pattern=core`) or a program"
+    )]
+    CrashSocket,
     #[error("the kernel cannot be asked what holds the container, and Podman does not tell; {0}")]
     Unseen(&'static str),
 }
@@ -57,6 +58,20 @@ pub(crate) fn read(pid: i64, container: &str) -> Option<Held> {
         return None;
     }
     parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// Whether crashes inside stay inside. A limit keeps the kernel from starting a program outside for them,
+/// and none from sending them to a socket, which it can from Linux 6.16 on (NS-7).
+pub(crate) fn check_crashes() -> Result<(), HoldError> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern");
+    check_crashes_to(&pattern.unwrap_or_default())
+}
+
+fn check_crashes_to(pattern: &str) -> Result<(), HoldError> {
+    match pattern.starts_with('@') {
+        true => Err(HoldError::CrashSocket),
+        false => Ok(()),
+    }
 }
 
 fn parse(status: &str) -> Option<Held> {
@@ -109,45 +124,11 @@ impl Held {
 
 /// Whether what is mounted from this machine is what was looked at when it was decided: names can
 /// come to mean something else until the Engine mounts them (G-4). Only root can look.
-pub(crate) fn check_mounts(pid: i64, plan: &Plan, workspace: &Path) -> Result<(), HoldError> {
+pub(crate) fn check_mounts(pid: i64, pinned: &[Pinned]) -> Result<(), HoldError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let volumes = plan
-        .volumes
-        .iter()
-        .filter_map(|volume| match &volume.source {
-            MountedSource::Host(path) => Some((path.as_path(), volume.target.as_path())),
-            MountedSource::Named(_) | MountedSource::Overlay { .. } => None,
-        });
-    let given = plan.workspace.as_deref().map(|path| (path, workspace));
-    for (source, target) in volumes.chain(given) {
-        let is_same = inode_of(source)
-            .and_then(|outside| Ok(outside == inode_inside(pid, target)?))
-            .unwrap_or(false);
-        if !is_same {
-            return Err(HoldError::OtherMount {
-                target: target.to_owned(),
-                source_path: source.to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn inode_of(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::symlink_metadata(path)?;
-    Ok((found.dev(), found.ino()))
-}
-
-/// Looked up as the container sees it: links of the image lead to where they do inside.
-fn inode_inside(pid: i64, target: &Path) -> io::Result<(u64, u64)> {
-    let root = fs::File::open(format!("/proc/{pid}/root"))?;
-    let below = target.strip_prefix("/").unwrap_or(target);
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = openat2(&root, below, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
-    let found = fstat(&found)?;
-    Ok((found.st_dev, found.st_ino))
+    pinned.iter().try_for_each(|pinned| pinned.check(pid))
 }
 
 #[cfg(test)]
@@ -180,6 +161,17 @@ mod tests {
         ] {
             let problem = check(&TIGHT.replace(from, to)).unwrap_or_default();
             assert!(problem.contains(words), "{to}: {problem}");
+        }
+    }
+
+    #[test]
+    fn crashes_that_go_to_a_socket_are_refused_ns_7() {
+        for harmless in ["core", "/var/crash/%p", "|/usr/lib/handler %P", ""] {
+            assert!(check_crashes_to(harmless).is_ok(), "{harmless}");
+        }
+        for socket in ["@/run/crashes.socket", "@@/run/crashes.socket"] {
+            let refusal = check_crashes_to(socket).unwrap_err().to_string();
+            assert!(refusal.contains("kernel.core_pattern"), "{refusal}");
         }
     }
 

@@ -28,6 +28,7 @@ mod warm;
 
 mod extra;
 mod image;
+mod pin;
 mod places;
 mod plan;
 mod podman;

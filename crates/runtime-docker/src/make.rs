@@ -5,7 +5,7 @@
 
 use std::{
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
@@ -15,6 +15,7 @@ use zareba_protocol::RuntimeStatus;
 use zareba_runtime::{
     RequestField, RuntimeError, SandboxId, SandboxSpec, Statuses,
     directory::{Claim, DirectoryError},
+    guarded::Guarded,
     life,
 };
 
@@ -130,8 +131,16 @@ pub(crate) async fn make(
         volumes: Vec::new(),
         overlays: None,
     };
-    match bring_up(&shared, &plan, &program, &image, &statuses, &mut remains).await {
-        Ok((awake, container)) => own(
+    let private = remains.directory.path().to_owned();
+    let made = match guard_workspace(&shared, plan, private).await {
+        Ok((plan, _until_it_is_ready)) => {
+            let up = bring_up(&shared, &plan, &program, &image, &statuses, &mut remains).await;
+            up.map(|(awake, container)| (plan, awake, container))
+        }
+        Err(error) => Err(error),
+    };
+    match made {
+        Ok((plan, awake, container)) => own(
             &shared,
             &spec,
             statuses,
@@ -209,6 +218,23 @@ fn own(
         counters: LimitCounters::of(&made.awake.container),
     };
     Ok(DockerSandbox::new(parts, &made.awake.container))
+}
+
+/// Guards names in the workspace, on a thread that may wait for its lock.
+async fn guard_workspace(
+    shared: &Arc<Shared>,
+    mut plan: Plan,
+    private: PathBuf,
+) -> Result<(Plan, Option<Guarded>), RuntimeError> {
+    let shared = Arc::clone(shared);
+    let guarding = tokio::task::spawn_blocking(move || {
+        let guarded = plan.guard_workspace(&shared.options, &private);
+        guarded.map(|guarded| (plan, guarded))
+    });
+    guarding
+        .await
+        .map_err(cannot_start)?
+        .map_err(|error| invalid(error.to_string()))
 }
 
 async fn bring_up(
@@ -372,7 +398,7 @@ impl Making<'_> {
                 gid: self.plan.user.gid,
                 may_have_capabilities: !options.relaxed.capabilities.is_empty(),
             },
-            mounts: Some((self.plan, &options.workspace_path)),
+            pinned: &self.plan.pinned,
             networks: &options.additional_networks,
         })
         .await?;

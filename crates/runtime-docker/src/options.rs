@@ -43,6 +43,9 @@ pub struct DockerOptions {
     pub workspace_path: PathBuf,
     /// What becomes of a given workspace whose owner is somebody else.
     pub ownership: WorkspaceOwnership,
+    /// Names directly in a given workspace that can be neither made nor changed inside, beside those that
+    /// git acts on (NS-6).
+    pub guarded_names: Vec<String>,
     /// Directories and volumes beside the workspace.
     pub volumes: Vec<VolumeRequest>,
     /// Where the changes of volumes with the mode `overlay` are kept; without it they are refused.
@@ -95,6 +98,7 @@ impl DockerOptions {
             user: SandboxUser::Unprivileged,
             workspace_path: PathBuf::from("/workspace"),
             ownership: WorkspaceOwnership::Kept,
+            guarded_names: Vec::new(),
             volumes: Vec::new(),
             overlays: None,
             environment: Vec::new(),

@@ -5,21 +5,29 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt as _, chown},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use zareba_runtime::{RuntimeError, SandboxId, SandboxSpec, Variables};
+use zareba_runtime::{
+    RuntimeError, SandboxId, SandboxSpec, Variables,
+    guarded::{Guarded, GuardedPath, Guarding, guard},
+};
 
 use crate::{
     Debugging, DockerOptions, EnginePlace, NetworkChoice, Reach, RootMode, SandboxUser, VolumeMode,
     VolumeRequest, VolumeSource, WorkspaceOwnership,
+    pin::Pinned,
     volumes::{MountRules, VolumeError, check_target},
 };
 
 /// Who a sandbox belongs to when we are root and nobody else was named: OpenHands' user.
 const UNPRIVILEGED: u32 = 1000;
+
+/// What an operator can do where a name cannot be guarded.
+pub(crate) const GUARD_REMEDY: &str =
+    "leave it out of `docker.guarded_names`, or copy the files in without a workspace";
 
 /// What a container is called, as OpenHands looks for it.
 pub(crate) fn container_name(id: &SandboxId) -> String {
@@ -35,6 +43,10 @@ pub(crate) struct Plan {
     /// The given workspace, by its real path.
     pub(crate) workspace: Option<PathBuf>,
     pub(crate) volumes: Vec<Mounted>,
+    /// What cannot be changed in the workspace, once it is known.
+    pub(crate) guarded: Vec<GuardedPath>,
+    /// What is mounted from this machine, as it was when that was decided.
+    pub(crate) pinned: Vec<Pinned>,
     pub(crate) variables: Variables,
     pub(crate) no_change_timeout: Duration,
     pub(crate) relaxed: Vec<String>,
@@ -93,25 +105,63 @@ impl Plan {
         };
         let given = spec.workspace.as_deref();
         let workspace = given.map(|path| find_workspace(&rules, path)).transpose()?;
-        let user = identity(options, workspace.as_deref())?;
+        let mut pinned = Vec::new();
         if let Some(workspace) = &workspace {
+            pinned.push(pin(workspace, &options.workspace_path)?);
+        }
+        let user = identity(options, pinned.first())?;
+        if let Some(workspace) = pinned.first() {
             make_usable(workspace, user, options.ownership)?;
         }
         let volumes = options.volumes.iter();
         let volumes: Vec<Mounted> = volumes
             .map(|volume| mounted(volume, &rules, options))
             .collect::<Result<_, _>>()?;
-        let relaxed = relaxed(options, user, &volumes);
+        for volume in &volumes {
+            if let MountedSource::Host(path) = &volume.source {
+                pinned.push(pin(path, &volume.target)?);
+            }
+        }
+        let mut relaxed = relaxed(options, user, &volumes);
+        if workspace.is_some() && options.guarded_names.is_empty() {
+            relaxed.push("workspace: only what git acts on is guarded in it".to_owned());
+        }
         Ok(Self {
             id,
             image,
             user,
             workspace,
             volumes,
+            guarded: Vec::new(),
+            pinned,
             variables,
             no_change_timeout: spec.no_change_timeout,
             relaxed,
         })
+    }
+
+    /// Makes what is missing of the guarded names. What is returned keeps them there until the executor does.
+    pub(crate) fn guard_workspace(
+        &mut self,
+        options: &DockerOptions,
+        private: &Path,
+    ) -> std::io::Result<Option<Guarded>> {
+        let Some(workspace) = &self.workspace else {
+            return Ok(None);
+        };
+        let guarded = guard(&Guarding {
+            workspace,
+            names: &options.guarded_names,
+            private,
+            remedy: GUARD_REMEDY,
+        })?;
+        for path in &guarded.paths {
+            let target = options.workspace_path.join(&path.below);
+            self.pinned
+                .push(Pinned::open(&workspace.join(&path.below), &target)?);
+        }
+        self.guarded.clone_from(&guarded.paths);
+        Ok(Some(guarded))
     }
 
     /// Whether what is written inside can be seen, and started, on this machine.
@@ -199,7 +249,12 @@ fn find_workspace(rules: &MountRules<'_>, path: &Path) -> Result<PathBuf, Runtim
     rules.resolve(path).map_err(refused)
 }
 
-fn identity(options: &DockerOptions, workspace: Option<&Path>) -> Result<Identity, RuntimeError> {
+fn pin(source: &Path, target: &Path) -> Result<Pinned, RuntimeError> {
+    Pinned::open(source, target)
+        .map_err(|error| invalid(format!("cannot use `{}`: {error}", source.display())))
+}
+
+fn identity(options: &DockerOptions, workspace: Option<&Pinned>) -> Result<Identity, RuntimeError> {
     let nobody = Identity {
         uid: UNPRIVILEGED,
         gid: UNPRIVILEGED,
@@ -215,12 +270,9 @@ fn identity(options: &DockerOptions, workspace: Option<&Path>) -> Result<Identit
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
     };
-    let owner = workspace.and_then(|path| {
-        let metadata = fs::metadata(path).ok()?;
-        Some(Identity {
-            uid: metadata.uid(),
-            gid: metadata.gid(),
-        })
+    let owner = workspace.map(|workspace| Identity {
+        uid: workspace.metadata.uid(),
+        gid: workspace.metadata.gid(),
     });
     let chosen = match options.user {
         SandboxUser::Numbers { uid, gid } => Identity { uid, gid },
@@ -240,20 +292,14 @@ fn identity(options: &DockerOptions, workspace: Option<&Path>) -> Result<Identit
 
 /// Sees to it that the workspace can be written to from inside.
 fn make_usable(
-    workspace: &Path,
+    workspace: &Pinned,
     user: Identity,
     ownership: WorkspaceOwnership,
 ) -> Result<(), RuntimeError> {
-    let failed = |error: std::io::Error| {
-        let path = workspace.display();
-        invalid(format!("cannot use the workspace `{path}`: {error}"))
-    };
-    let found = fs::metadata(workspace).map_err(failed)?;
+    let path = workspace.source.display();
+    let found = &workspace.metadata;
     if !found.is_dir() {
-        return Err(invalid(format!(
-            "the workspace `{}` is no directory",
-            workspace.display()
-        )));
+        return Err(invalid(format!("the workspace `{path}` is no directory")));
     }
     let may = |bits: u32| found.mode() & bits == bits;
     let is_usable = (found.uid() == user.uid && may(0o700))
@@ -261,15 +307,14 @@ fn make_usable(
         || (found.uid() != user.uid && found.gid() != user.gid && may(0o007));
     match ownership {
         _ if is_usable => Ok(()),
-        WorkspaceOwnership::Given => {
-            chown(workspace, Some(user.uid), Some(user.gid)).map_err(failed)
-        }
+        WorkspaceOwnership::Given => workspace
+            .give(user.uid, user.gid)
+            .map_err(|error| invalid(format!("cannot give the workspace `{path}`: {error}"))),
         WorkspaceOwnership::Kept => Err(invalid(format!(
-            "user {}, as whom programs inside run, cannot write to the workspace `{}`, which \
+            "user {}, as whom programs inside run, cannot write to the workspace `{path}`, which \
              belongs to user {}; `docker.give_workspace=true` gives it to them, and `docker.user_id` \
              chooses another user",
             user.uid,
-            workspace.display(),
             found.uid()
         ))),
     }

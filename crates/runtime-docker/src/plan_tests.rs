@@ -1,6 +1,6 @@
 //! What is decided, and what is refused before the Engine hears of it.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 
 use zareba_protocol::ErrorClass;
 

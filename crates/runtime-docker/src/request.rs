@@ -11,6 +11,7 @@ use bollard::models::{
     RestartPolicyNameEnum,
 };
 use zareba_executor::{FileScope, Linting};
+use zareba_runtime::guarded::GuardedAccess;
 
 use crate::{
     Debugging, DockerOptions, GpuRequest, NetworkChoice, RootMode, Usage, delivery,
@@ -266,6 +267,9 @@ fn arguments(order: &Order<'_>) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
+    if !order.plan.guarded.is_empty() {
+        arguments.push("--hold-working-dir".to_owned());
+    }
     if order.plan.user.uid == 0 {
         arguments.extend(["--username", "root"].map(str::to_owned));
     }
@@ -369,6 +373,14 @@ fn mounts(order: &Order<'_>) -> Vec<Mount> {
         let target = order.options.workspace_path.to_string_lossy();
         let source = workspace.to_string_lossy();
         mounts.push(mount(MountType::BIND, &source, &target, false));
+        // Over themselves, so that none of them can be changed or moved away.
+        for path in &order.plan.guarded {
+            let source = workspace.join(&path.below);
+            let target = order.options.workspace_path.join(&path.below);
+            let (source, target) = (source.to_string_lossy(), target.to_string_lossy());
+            let is_read_only = path.access == GuardedAccess::ReadOnly;
+            mounts.push(mount(MountType::BIND, &source, &target, is_read_only));
+        }
     }
     let mut overlays = order.overlays.iter();
     for volume in &order.plan.volumes {

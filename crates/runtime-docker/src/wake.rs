@@ -4,7 +4,7 @@
 //! moment the kernel is asked what holds it, so that nothing runs inside before the walls were
 //! seen. Readiness is a word on its standard output; nobody polls (DK-4).
 
-use std::{fmt::Write as _, path::Path, time::Duration};
+use std::{fmt::Write as _, time::Duration};
 
 use bollard::{container::LogOutput, models::ContainerInspectResponse};
 use futures_util::StreamExt as _;
@@ -16,7 +16,7 @@ use crate::{
     ending::Condition,
     engine::{Attached, Engine, EngineKind},
     kernel::{self, Held, HoldError, Wanted},
-    plan::Plan,
+    pin::Pinned,
     podman,
 };
 
@@ -49,8 +49,8 @@ pub(crate) struct Wake<'a> {
     pub(crate) container: &'a str,
     pub(crate) doorway: &'a Doorway,
     pub(crate) wanted: Wanted,
-    /// What was decided, and where the workspace is; none when it only goes on.
-    pub(crate) mounts: Option<(&'a Plan, &'a Path)>,
+    /// What is mounted from this machine.
+    pub(crate) pinned: &'a [Pinned],
     pub(crate) networks: &'a [String],
 }
 
@@ -132,9 +132,8 @@ fn look(
         };
     };
     held.check(wake.wanted)?;
-    if let Some((plan, workspace)) = wake.mounts {
-        kernel::check_mounts(pid, plan, workspace)?;
-    }
+    kernel::check_crashes()?;
+    kernel::check_mounts(pid, wake.pinned)?;
     let loose = match is_podman {
         true => podman::check(pid)?,
         false => Vec::new(),

@@ -100,6 +100,9 @@ pub(crate) struct SupervisedArguments {
     /// Read the session key from this descriptor
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) key_fd: Option<u16>,
+    /// Keep stand-ins for guarded names in the working directory
+    #[arg(long, hide = true)]
+    pub(crate) hold_working_dir: bool,
 }
 
 /// Which paths file actions may name.

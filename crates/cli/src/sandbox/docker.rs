@@ -65,6 +65,7 @@ pub(super) fn options(
         } else {
             WorkspaceOwnership::Kept
         },
+        guarded_names: docker.guarded_names.clone(),
         volumes: volumes(settings)?,
         overlays: docker.overlays.clone(),
         environment: settings

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::native::usual_guarded_names;
 use super::rules;
 use crate::key::section;
 use crate::setting::{Processors, Size, choice};
@@ -49,6 +50,9 @@ section! {
         group_id: Option<u32> = None;
         /// Change the owner of a workspace that the user inside cannot write to.
         give_workspace: bool = false;
+        /// Names in a workspace that a sandbox can neither make nor change, because programs of this machine
+        /// act on them. A missing one is an empty directory while the sandbox runs.
+        guarded_names: Vec<String> = usual_guarded_names(), check rules::guarded_names;
         /// Directories to mount beside the workspace, as `host:container[:mode]` with the mode `ro`,
         /// `rw` or `overlay`.
         volumes: Vec<String> = Vec::new();

@@ -58,7 +58,7 @@ const USUAL_GUARDED_NAMES: [&str; 14] = [
     ".zareba",
 ];
 
-fn usual_guarded_names() -> Vec<String> {
+pub(super) fn usual_guarded_names() -> Vec<String> {
     USUAL_GUARDED_NAMES.map(str::to_owned).to_vec()
 }
 

@@ -29,3 +29,4 @@ mod podman;
 mod program;
 mod settings;
 mod ssh;
+mod workspace;

@@ -97,6 +97,7 @@ fn executor(rest: &[OsString]) -> Option<ExecutorArguments> {
             supervised: SupervisedArguments {
                 listen_fd: Some(flags.parsed("--listen-fd")??),
                 key_fd: flags.parsed("--key-fd")?,
+                hold_working_dir: false,
             },
         },
     };

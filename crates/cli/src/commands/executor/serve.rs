@@ -1,6 +1,6 @@
 //! The life of an executor: prepare, start, serve, stop, leave nothing behind.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs::File, sync::Arc, time::Duration};
 
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use serde_json::json;
@@ -14,6 +14,7 @@ use zareba_config::{Configuration, FileScope as ScopeSetting, Override, Settings
 use zareba_executor::{
     Executor, ExecutorOptions, FileScope, Linting, StartExecutorError, User, shell_environment,
 };
+use zareba_runtime::guarded;
 use zareba_terminal::release_program_pages;
 
 use super::{
@@ -131,6 +132,7 @@ impl Life<'_> {
         lifeline: Option<Lifeline>,
     ) -> Result<Exit, Failure> {
         let lifeline = lifeline.map(Lifeline::watch).transpose()?;
+        let _stand_ins = self.hold_working_dir()?;
         let mut stops = Stops::watch(lifeline)?;
         // With a handler, a write past the limit for files is an error and not our end. Programs
         // that are started get the default back.
@@ -193,6 +195,17 @@ impl Life<'_> {
             tracing::warn!("shells took too long to end");
         }
         Ok(Exit::Success)
+    }
+
+    /// A container may outlive every process outside that could keep them.
+    fn hold_working_dir(&self) -> Result<Option<File>, Failure> {
+        let directory = self.arguments.working_dir.as_deref();
+        match directory.filter(|_| self.arguments.ours.supervised.hold_working_dir) {
+            Some(directory) => {
+                guarded::hold(directory).or_fail(Exit::Start, "cannot hold the working directory")
+            }
+            None => Ok(None),
+        }
     }
 
     fn prepare(&self) -> Result<Executor, Failure> {
