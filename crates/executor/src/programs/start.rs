@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     ffi::OsString,
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -173,10 +173,14 @@ fn explain(error: &SpawnError, directory: &Path) -> StartProgramError {
                 shown.0, shown.1
             ),
         ),
-        Some(Errno::NOENT | Errno::NOTDIR) if !program.exists() => (
-            StartFailure::NotFound,
-            format!("cannot start `{}`: there is no such file", shown.0),
-        ),
+        Some(Errno::NOENT | Errno::NOTDIR) if !program.exists() => {
+            let reason = match fs::read_link(program) {
+                Ok(target) => format!("it is a link to `{}`, which is not there", target.display()),
+                Err(_) => "there is no such file".to_owned(),
+            };
+            let message = format!("cannot start `{}`: {reason}", shown.0);
+            (StartFailure::NotFound, message)
+        }
         Some(Errno::NOENT) => (
             StartFailure::NotExecutable,
             format!(
