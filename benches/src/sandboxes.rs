@@ -237,6 +237,7 @@ fn walls() -> Walls {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
         guarded: Vec::new(),
+        home_tools: zareba_runtime_native::HomeAccess::Hidden,
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: 2 * GIBIBYTE,

@@ -73,8 +73,8 @@ pub use reference::{KeyReference, keys, reference_markdown};
 pub use secret::Secret;
 pub use setting::{Processors, Size};
 pub use settings::{
-    DockerPoolSettings, DockerSettings, ExecutorSettings, FileScope, FileSettings, ImagePull,
-    LocalSettings, LogDurability, LogSettings, McpProgram, McpRemote, McpSettings,
+    DockerPoolSettings, DockerSettings, ExecutorSettings, FileScope, FileSettings, HomeTools,
+    ImagePull, LocalSettings, LogDurability, LogSettings, McpProgram, McpRemote, McpSettings,
     NativePoolSettings, NativeSettings, NetworkReach, NetworkRules, PoolSettings, RuntimeKind,
     RuntimeSettings, SandboxVariables, ServerSettings, SessionSettings, Settings, ShellSettings,
     StateSettings, SystemMode, TelemetrySettings, UnknownImages, WhenIdle, WorkspaceMode,

@@ -18,7 +18,8 @@ mod zareba;
 pub use docker::{DockerPoolSettings, DockerSettings, ImagePull};
 pub use mcp::{McpProgram, McpRemote, McpSettings};
 pub use native::{
-    NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode, WorkspaceMode,
+    HomeTools, NativePoolSettings, NativeSettings, NetworkReach, PoolSettings, SystemMode,
+    WorkspaceMode,
 };
 pub use server::{
     LogDurability, LogSettings, NetworkRules, ServerSettings, SessionSettings, UnknownImages,

@@ -308,7 +308,7 @@ impl Detached {
         let context = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_set_string(&context, "mode", "620")?;
         fsconfig_set_string(&context, "ptmxmode", "666")?;
-        fsconfig_set_string(&context, "max", &TERMINALS_MAX.to_string())?;
+        fsconfig_set_string(&context, "max", TERMINALS_MAX.to_string())?;
         Self::finish(
             &context,
             MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,

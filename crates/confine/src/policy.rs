@@ -126,7 +126,7 @@ pub struct Overlay {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnFile {
-    /// Its name at the top of the overlay.
+    /// Its path below the top of the overlay.
     pub name: String,
     /// What is in it.
     pub text: String,

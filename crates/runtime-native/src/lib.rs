@@ -25,6 +25,7 @@ mod notice;
 mod sandbox;
 
 mod directory;
+mod home_tools;
 mod members;
 mod process;
 mod record;
@@ -33,10 +34,11 @@ mod spawner;
 mod trees;
 
 pub use cli::CliRuntime;
+pub use home_tools::{HomeAccess, HomeTools};
 pub use local::LocalRuntime;
 pub use native::{
     DiskLimit, Hold, Holds, NativeRuntime, Reachable, SuperviseError, Supervision, SystemMode,
-    Usage, Walls, can_hold, supervise,
+    Usage, UserHome, Walls, can_hold, supervise,
 };
 pub use notice::NOT_ISOLATED;
 pub use options::{LocalOptions, NativeOptions, ServerLifetime};

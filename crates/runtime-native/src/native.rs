@@ -32,7 +32,7 @@ use zareba_runtime::{
 };
 use zareba_wire::BoxFuture;
 
-use crate::{LocalOptions, LocalRuntime, NativeOptions};
+use crate::{HomeAccess, LocalOptions, LocalRuntime, NativeOptions};
 
 pub(crate) use asked::{answer, covers_rule};
 pub use disk::DiskLimit;
@@ -42,7 +42,7 @@ pub(crate) use groups::forget_group;
 pub use holds::{Hold, Holds, can_hold};
 pub(crate) use room::{Room, Spooled, inodes_of};
 pub(crate) use supervise::KEPT_LINE;
-pub use supervise::{SuperviseError, Supervision, Usage, supervise};
+pub use supervise::{SuperviseError, Supervision, Usage, UserHome, supervise};
 pub use view::SystemMode;
 use view::View;
 pub(crate) use view::WORKSPACE;
@@ -125,6 +125,8 @@ pub struct Walls {
     pub system: SystemMode,
     /// Names in a workspace that cannot be made or changed if changes reach the machine.
     pub guarded: Vec<String>,
+    /// What is seen of programs in the home of the user who starts the sandbox.
+    pub home_tools: HomeAccess,
     /// What can be reached over the network.
     pub network: Reachable,
     /// What the sandbox may use.

@@ -18,7 +18,7 @@ use zareba_executor::{FileScope, Linting, User, UserError};
 use zareba_runtime::{SandboxId, Strictness, Variables};
 
 use crate::{
-    NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode,
+    HomeAccess, NativeOptions, Reachable, SystemMode, Walls, WorkspaceMode,
     members::MARK,
     native::KEPT_LINE,
     process::ServerProcess,
@@ -329,6 +329,9 @@ fn supervise(arguments: &mut Vec<OsString>, order: &Order<'_>, walls: &Walls, so
     if walls.workspace == WorkspaceMode::ReadWrite && !walls.guarded.is_empty() {
         add(arguments, [&"--guarded", &walls.guarded.join("/")]);
     }
+    if walls.home_tools == HomeAccess::ReadOnly {
+        add_home(arguments, &order.options.environment);
+    }
     if walls.strictness == Strictness::BestEffort {
         add(arguments, [&"--best-effort"]);
     }
@@ -345,6 +348,17 @@ fn supervise(arguments: &mut Vec<OsString>, order: &Order<'_>, walls: &Walls, so
         add(arguments, [&"--image", &image, &"--image-store", store]);
     }
     add(arguments, [&"--lifeline"]);
+}
+
+/// The home of our user. Without one there is nothing in it.
+fn add_home(arguments: &mut Vec<OsString>, variables: &[(OsString, OsString)]) {
+    let variable = |name: &str| variables.iter().find(|(it, _)| it == name);
+    if let Some((_, home)) = variable("HOME") {
+        add(arguments, [&"--home-tools", home]);
+        if let Some((_, path)) = variable("PATH") {
+            add(arguments, [&"--home-path", path]);
+        }
+    }
 }
 
 /// What the executor itself sees. Variables for its shells carry a prefix that it takes off, so

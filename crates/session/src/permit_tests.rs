@@ -37,6 +37,7 @@ fn native(network: Reachable) -> NativeRuntime {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
         guarded: Vec::new(),
+        home_tools: zareba_runtime_native::HomeAccess::Hidden,
         network,
         usage: Usage {
             memory_bytes: 512 * MIB,

@@ -87,7 +87,7 @@ mod tests {
              --system copy-on-write --lifeline",
             "zareba supervise --id a --unix /d/s --directory /d --workspace-mode read-only \
              --network filtered --memory 1 --pids 2 --cpu-millis 3 --disk 4 --inodes 5 \
-             --system read-only --workspace /w --egress {} --image i --image-store /i --lifeline",
+             --system read-only --workspace /w --egress {} --image i --image-store /i --home-tools /h --home-path /h/bin:/bin --lifeline",
             "zareba executor --working-dir /workspace --no-enable-browser --listen-fd 3 \
              --key-fd 4 --ready-fd 1 --username agent --state-dir /run/zareba",
         ] {

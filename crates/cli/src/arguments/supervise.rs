@@ -40,6 +40,12 @@ pub(crate) struct SuperviseArguments {
         allow_hyphen_values = true
     )]
     pub(crate) guarded: Vec<String>,
+    /// The home whose programs are seen
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home_tools: Option<PathBuf>,
+    /// The order in which its directories are searched
+    #[arg(long, value_name = "PATH", requires = "home_tools")]
+    pub(crate) home_path: Option<OsString>,
     /// What can be reached
     #[arg(long, value_name = "NETWORK", default_value = "none")]
     pub(crate) network: NetworkArgument,

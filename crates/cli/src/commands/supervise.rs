@@ -7,7 +7,8 @@ use std::io;
 
 use zareba_runtime::Strictness;
 use zareba_runtime_native::{
-    DiskLimit, Reachable, SuperviseError, Supervision, SystemMode, Usage, WorkspaceMode, supervise,
+    DiskLimit, Reachable, SuperviseError, Supervision, SystemMode, Usage, UserHome, WorkspaceMode,
+    supervise,
 };
 
 use crate::{
@@ -62,6 +63,10 @@ pub(super) fn perform(context: &Context, arguments: SuperviseArguments) -> Resul
             SystemArgument::ReadOnly => SystemMode::ReadOnly,
         },
         guarded: arguments.guarded,
+        home: arguments.home_tools.map(|directory| UserHome {
+            directory,
+            search_path: arguments.home_path.unwrap_or_default(),
+        }),
         reachable: reachable(arguments.network, arguments.egress.as_deref())?,
         limits: Usage {
             memory_bytes: arguments.memory,

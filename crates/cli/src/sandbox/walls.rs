@@ -1,8 +1,12 @@
 //! From settings to what stands around a sandbox.
 
-use zareba_config::{NetworkReach, Settings, SystemMode as SystemSetting, WorkspaceMode as Mode};
+use zareba_config::{
+    HomeTools, NetworkReach, Settings, SystemMode as SystemSetting, WorkspaceMode as Mode,
+};
 use zareba_egress::{Limits, Policy, Rule, RuleError};
-use zareba_runtime_native::{DiskLimit, Reachable, SystemMode, Usage, Walls, WorkspaceMode};
+use zareba_runtime_native::{
+    DiskLimit, HomeAccess, Reachable, SystemMode, Usage, Walls, WorkspaceMode,
+};
 
 use super::asked::strictness;
 use crate::{
@@ -26,6 +30,10 @@ pub(super) fn walls(settings: &Settings) -> Result<Walls, Failure> {
             SystemSetting::ReadOnly => SystemMode::ReadOnly,
         },
         guarded: native.guarded_names.clone(),
+        home_tools: match native.home_tools {
+            HomeTools::Off => HomeAccess::Hidden,
+            HomeTools::ReadOnly => HomeAccess::ReadOnly,
+        },
         network: match native.network {
             NetworkReach::None => Reachable::Nothing,
             NetworkReach::Filtered => Reachable::Listed(policy),

@@ -39,6 +39,16 @@ choice! {
     }
 }
 
+choice! {
+    /// What a sandbox sees of programs in the home of the user who starts it.
+    HomeTools {
+        /// Nothing.
+        Off = "off",
+        /// Those of well-known installers, unchangeable.
+        ReadOnly = "read-only",
+    }
+}
+
 /// Names whose content editors, agents, shells and git of this machine run when a user opens or enters the
 /// directory, or commits in it. Not what its user starts knowingly: builds, tests, scripts.
 const USUAL_GUARDED_NAMES: [&str; 14] = [
@@ -83,6 +93,9 @@ section! {
         /// Names in a read-write workspace that a sandbox can neither make nor change, because programs of
         /// this machine act on them. A missing one is an empty directory while the sandbox runs.
         guarded_names: Vec<String> = usual_guarded_names(), check rules::guarded_names;
+        /// Programs in your home that sandboxes see: none (`off`), or those of well-known installers (cargo,
+        /// uv, pyenv, nvm and others), read-only and without their credentials (`read-only`).
+        home_tools: HomeTools = HomeTools::Off;
         /// What programs can reach: nothing (`none`), what `native.allow` lists (`filtered`), or all
         /// that this machine can reach (`host`).
         network: NetworkReach = NetworkReach::None;

@@ -115,10 +115,15 @@ impl Store {
     }
 }
 
-/// Under the mask that a root is put together with, everyone inside can read them.
+/// Under the mask that a root is put together with, everyone inside can read them. A directory that one is
+/// in becomes one with that of the same name below.
 fn write_own(directory: &Path, files: &[OwnFile]) -> io::Result<()> {
     for OwnFile { name, text } in files {
-        std::fs::write(directory.join(name), text)?;
+        let path = directory.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
     }
     Ok(())
 }

@@ -166,6 +166,7 @@ fn native(state: &TempDir) -> NativeRuntime {
         workspace: WorkspaceMode::ReadWrite,
         system: SystemMode::CopyOnWrite,
         guarded: Vec::new(),
+        home_tools: zareba_runtime_native::HomeAccess::Hidden,
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: MEMORY_BYTES,

@@ -26,6 +26,7 @@ impl Answer {
             workspace,
             system: _,
             guarded: _,
+            home_tools: _,
             network,
             usage,
             strictness,
@@ -102,6 +103,7 @@ pub(crate) fn answer(
             workspace: workspace_mode.unwrap_or(walls.workspace),
             system: walls.system,
             guarded: walls.guarded.clone(),
+            home_tools: walls.home_tools,
             network,
             usage: Usage {
                 memory_bytes: memory_bytes.unwrap_or(usual.memory_bytes),

@@ -10,6 +10,7 @@ fn walls(network: Reachable) -> Walls {
         workspace: WorkspaceMode::CopyOnWrite,
         system: SystemMode::CopyOnWrite,
         guarded: Vec::new(),
+        home_tools: crate::HomeAccess::Hidden,
         network,
         usage: Usage {
             memory_bytes: 1 << 30,

@@ -34,6 +34,8 @@ pub(crate) struct Description {
     pub(crate) memory_bytes: Option<u64>,
     /// Where changes of its workspace go; older versions did not say.
     pub(crate) changes: Option<ChangesPlace>,
+    /// What is shown of the user's home, where anything may be; older versions did not say.
+    pub(crate) home_tools: Option<Vec<PathBuf>>,
     /// What stands around it, read back from the kernel: a document that few of those who read this
     /// ask for.
     pub(crate) enforcement: Box<RawValue>,
@@ -52,6 +54,8 @@ struct Document {
     memory_bytes: Option<u64>,
     #[serde(default)]
     changes: Option<ChangesPlace>,
+    #[serde(default)]
+    home_tools: Option<Vec<PathBuf>>,
     enforcement: Box<RawValue>,
 }
 
@@ -92,6 +96,7 @@ impl Description {
             disk_base: self.disk_base.into(),
             memory_bytes: self.memory_bytes,
             changes: self.changes,
+            home_tools: self.home_tools,
             enforcement: self.enforcement,
         };
         notes::write(directory, NAME, &document)
@@ -110,6 +115,7 @@ impl Description {
             disk_base: document.disk_base.into(),
             memory_bytes: document.memory_bytes,
             changes: document.changes,
+            home_tools: document.home_tools,
             enforcement: document.enforcement,
         })
     }
@@ -145,6 +151,7 @@ mod tests {
             changes: Some(ChangesPlace::Layer {
                 lower: "/srv/w".into(),
             }),
+            home_tools: Some(vec!["/home/u/.cargo/bin".into()]),
             enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),
         };
         description.clone().write(directory.path()).unwrap();

@@ -236,6 +236,7 @@ impl Enclosure {
         Some(json!({
             "paused": self.is_paused(),
             "pid": opened.description.init.pid,
+            "home_tools": opened.description.home_tools,
             "enforcement": opened.description.enforcement,
             "usage": usage_document(&usage, held),
             "listening": listening,

@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use zareba_executor::{DEFAULT_LOCALE, sets_locale};
 
-use crate::RunCommand;
+use crate::{HomeTools, RunCommand};
 
 use super::view::{HOME, STATE, USER, View, WORKSPACE};
 
@@ -33,6 +33,8 @@ pub(super) struct Invocation<'a> {
     pub(super) environment: &'a [(OsString, OsString)],
     /// More arguments.
     pub(super) arguments: &'a [OsString],
+    /// Programs in the user's home that it has beside them.
+    pub(super) tools: Option<&'a HomeTools>,
 }
 
 /// The executor's key, which it waits for before it does anything.
@@ -108,13 +110,26 @@ impl Invocation<'_> {
         arguments
     }
 
+    /// Programs of the machine come before those of the user's home.
+    fn search_path(&self) -> OsString {
+        let mut path = OsString::from(SEARCH_PATH);
+        for directory in self.tools.into_iter().flat_map(|tools| &tools.search) {
+            path.push(":");
+            path.push(directory);
+        }
+        path
+    }
+
     fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
         // As for every shell; what the executor starts by itself has it from here.
         let locale = Some(DEFAULT_LOCALE).filter(|_| !sets_locale(self.environment));
-        [("PATH", SEARCH_PATH), ("HOME", HOME)]
+        let tools = self.tools.into_iter().flat_map(HomeTools::variables);
+        [("HOME", HOME)]
             .into_iter()
             .chain(locale)
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .chain([(OsString::from("PATH"), self.search_path())])
+            .chain(tools.map(|(name, root)| (OsString::from(name), root.into())))
             .chain(self.environment.iter().cloned())
     }
 }

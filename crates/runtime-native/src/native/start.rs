@@ -15,6 +15,8 @@ use zareba_confine::{
     SeccompProfile, Step, drop_all_capabilities, is_root_of_machine, launch,
 };
 
+use crate::HomeTools;
+
 use super::{
     SuperviseError, Supervision,
     groups::Groups,
@@ -31,6 +33,7 @@ pub(super) struct Start<'a> {
     pub(super) policy: &'a Policy,
     pub(super) groups: &'a Groups<'a>,
     pub(super) holds: &'a Holds,
+    pub(super) tools: Option<&'a HomeTools>,
     /// Done while the sandbox takes its rights from itself.
     pub(super) meanwhile: &'a dyn Fn(),
 }
@@ -57,6 +60,7 @@ impl Start<'_> {
             view: self.view,
             environment: &self.supervision.environment,
             arguments: &self.supervision.arguments,
+            tools: self.tools,
         };
         let channels = Channels::open(&self.supervision.socket).preparing("the executor")?;
         let program = Program {
@@ -67,7 +71,7 @@ impl Start<'_> {
         };
         let restriction = Restriction {
             limits: limits_of_each(&self.supervision.limits, self.holds),
-            paths: paths(self.view, &self.policy.entries),
+            paths: paths(self.view, &self.policy.entries, self.tools),
             filter: filter(self.may_set_ids())?,
             told: Told::new().preparing("what Landlock will tell")?,
         };
@@ -207,7 +211,7 @@ const WITH_PROGRAMS: [&str; 12] = [
 const ALWAYS_THERE: [&str; 3] = ["/tmp", "/dev", "/proc"];
 
 /// What may be opened inside, beyond what the mounts say already.
-fn paths(view: &View, entries: &[Entry]) -> PathPolicy {
+fn paths(view: &View, entries: &[Entry], tools: Option<&HomeTools>) -> PathPolicy {
     if let View::Image { .. } = view {
         // All of it is the sandbox's own.
         let everything = || vec![PathBuf::from("/")];
@@ -232,9 +236,13 @@ fn paths(view: &View, entries: &[Entry]) -> PathPolicy {
         .map(PathBuf::from)
         .collect();
     let holds_programs = |path: &&PathBuf| WITH_PROGRAMS.contains(&path.to_str().unwrap_or(""));
+    // The directory of the home is there as soon as anything in it is.
+    let home = tools.filter(|tools| !tools.is_empty());
+    let home = home.map(|tools| tools.home.clone());
+    let programs = there.iter().filter(holds_programs).cloned();
     PathPolicy {
         read_only: vec![PathBuf::from("/")],
-        execute: there.iter().filter(holds_programs).cloned().collect(),
+        execute: programs.chain(home).collect(),
         read_write: there,
         tcp: None,
         reach: Reach::Inside,

@@ -33,7 +33,7 @@ use zareba_image::{ImageError, ImageLease, ImageStore};
 use zareba_runtime::Strictness;
 use zareba_terminal::{Process, children, descendants};
 
-use crate::RunCommand;
+use crate::{HomeTools, RunCommand};
 
 use super::{
     Reachable,
@@ -88,6 +88,8 @@ pub struct Supervision {
     pub system: SystemMode,
     /// Names in a workspace that cannot be made or changed if changes reach the machine.
     pub guarded: Vec<String>,
+    /// Whose programs it has beside those of the machine.
+    pub home: Option<UserHome>,
     /// What can be reached over the network.
     pub reachable: Reachable,
     /// What the sandbox may use.
@@ -102,6 +104,15 @@ pub struct Supervision {
     pub executor: RunCommand,
     /// Its end means that nobody wants the sandbox any more.
     pub lifeline: Option<OwnedFd>,
+}
+
+/// The home of the user who starts a sandbox.
+#[derive(Debug)]
+pub struct UserHome {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// The `PATH` of its user, which says in which order programs are looked for.
+    pub search_path: OsString,
 }
 
 /// What a sandbox may use.
@@ -172,7 +183,8 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
     let requests = EndRequests::take().preparing("its signals")?;
     let (view, _lease) = find_view(&supervision)?;
     let identity = choose_identity(&view)?;
-    let seen = look(&supervision, &view, identity)?;
+    let tools = find_tools(&supervision, &view);
+    let seen = look(&supervision, &view, identity, tools.as_ref())?;
     let policy = Policy {
         hostname: "sandbox".to_owned(),
         identity,
@@ -196,6 +208,7 @@ pub fn supervise(supervision: Supervision) -> Result<i32, SuperviseError> {
         policy: &policy,
         groups: &groups,
         holds: &holds,
+        tools: tools.as_ref(),
     };
     let ended = run(&supervision, &walls, &requests);
     drop(seen.lease);
@@ -217,6 +230,7 @@ fn look(
     supervision: &Supervision,
     view: &View,
     identity: Identity,
+    tools: Option<&HomeTools>,
 ) -> Result<view::Seen, SuperviseError> {
     view::see(&view::Request {
         view,
@@ -225,6 +239,7 @@ fn look(
         workspace: supervision.workspace.as_deref(),
         mode: supervision.mode,
         guarded: &supervision.guarded,
+        tools,
         resolver: match supervision.reachable {
             Reachable::Nothing => Resolver::None,
             Reachable::Listed(_) => {
@@ -234,6 +249,17 @@ fn look(
         },
     })
     .preparing("what the sandbox sees")
+}
+
+/// Programs in the user's home, for a sandbox that has those of this machine. Those of an image have other
+/// libraries.
+fn find_tools(supervision: &Supervision, view: &View) -> Option<HomeTools> {
+    let home = supervision.home.as_ref()?;
+    let workspace = supervision.workspace.as_deref();
+    match view {
+        View::Machine { .. } => HomeTools::find(&home.directory, &home.search_path, workspace),
+        View::Image { .. } => None,
+    }
 }
 
 /// Whose programs the sandbox has. An image must not be removed as long as the lease is held.
@@ -254,6 +280,7 @@ struct Walls<'a> {
     policy: &'a Policy,
     groups: &'a Groups<'a>,
     holds: &'a Holds,
+    tools: Option<&'a HomeTools>,
 }
 
 fn run(
@@ -266,6 +293,7 @@ fn run(
         policy,
         groups,
         holds,
+        tools,
     } = *walls;
     let disk = OnceCell::new();
     let Started {
@@ -278,6 +306,7 @@ fn run(
         policy,
         groups,
         holds,
+        tools,
         meanwhile: &|| {
             let directory = &supervision.directory;
             let layers = Layers::of(&policy.root, &policy.entries, directory.join("layer"));
@@ -309,7 +338,14 @@ fn run(
     let attended = check(&confined, evidence).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
-        attend(supervision, &mut confined, group, checked, disk.base())
+        attend(
+            supervision,
+            walls,
+            &mut confined,
+            group,
+            checked,
+            disk.base(),
+        )
     });
     let Attended {
         executor,
@@ -379,6 +415,7 @@ struct Attended {
 /// that it is kept. The executor starts its shell meanwhile.
 fn attend(
     supervision: &Supervision,
+    walls: &Walls<'_>,
     confined: &mut Confined,
     group: &Group,
     checked: Checked,
@@ -392,6 +429,9 @@ fn attend(
             disk_base,
             memory_bytes: Some(supervision.limits.memory_bytes),
             changes: changes_place(supervision),
+            home_tools: walls
+                .tools
+                .map(|tools| tools.shown.iter().cloned().collect()),
             enforcement: to_raw_value(&checked.report)?,
         };
         description.write(&supervision.directory)

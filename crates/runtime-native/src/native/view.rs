@@ -9,6 +9,7 @@
 
 mod divided;
 mod generated;
+mod home;
 mod image;
 mod machine;
 mod places;
@@ -24,6 +25,8 @@ use std::{
 };
 
 use zareba_confine::{Entry, EntryKind, Identity, Ownership, Root};
+
+use crate::HomeTools;
 
 pub(crate) use zareba_runtime::{WorkspaceMode, guarded::remove as remove_stand_ins};
 
@@ -90,6 +93,8 @@ pub(crate) struct Request<'a> {
     pub(crate) mode: WorkspaceMode,
     /// Names in it that cannot be made or changed if changes reach the machine.
     pub(crate) guarded: &'a [String],
+    /// Programs in the user's home that are seen beside those of this machine.
+    pub(crate) tools: Option<&'a HomeTools>,
     /// Who answers for names.
     pub(crate) resolver: Resolver<'a>,
 }
@@ -129,6 +134,9 @@ pub(crate) fn see(request: &Request<'_>) -> io::Result<Seen> {
     seen.entries.push(memory(HOME, 0o700));
     let (entries, lock) = workspace::entries(&places, request)?;
     seen.entries.extend(entries);
+    if let Some(tools) = request.tools {
+        seen.entries.extend(home::entries(tools));
+    }
     seen.workspace_lock = lock;
     Ok(seen)
 }

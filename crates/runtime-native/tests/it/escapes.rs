@@ -35,6 +35,7 @@ const WALLS: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
     guarded: Vec::new(),
+    home_tools: zareba_runtime_native::HomeAccess::Hidden,
     network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: MEMORY_BYTES,

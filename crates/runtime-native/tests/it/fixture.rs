@@ -110,6 +110,7 @@ pub(crate) fn walls() -> Walls {
         workspace: WorkspaceMode::ReadWrite,
         system: SystemMode::CopyOnWrite,
         guarded: Vec::new(),
+        home_tools: zareba_runtime_native::HomeAccess::Hidden,
         network: Reachable::Nothing,
         usage: Usage {
             memory_bytes: 512 * 1024 * 1024,

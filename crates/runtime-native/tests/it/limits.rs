@@ -18,6 +18,7 @@ const TIGHT: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
     guarded: Vec::new(),
+    home_tools: zareba_runtime_native::HomeAccess::Hidden,
     network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: 128 * MIB,

@@ -12,6 +12,7 @@ mod cli;
 mod escapes;
 mod files;
 mod fixture;
+mod home_tools;
 mod images;
 mod kept;
 mod limits;

@@ -27,6 +27,7 @@ const WALLS: Walls = Walls {
     workspace: WorkspaceMode::CopyOnWrite,
     system: SystemMode::CopyOnWrite,
     guarded: Vec::new(),
+    home_tools: zareba_runtime_native::HomeAccess::Hidden,
     network: Reachable::Nothing,
     usage: Usage {
         memory_bytes: 256 * 1024 * 1024,

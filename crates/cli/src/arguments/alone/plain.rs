@@ -51,6 +51,8 @@ fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
             .choice("--system")?
             .unwrap_or(SystemArgument::CopyOnWrite),
         guarded: flags.parsed("--guarded")?.map_or_else(Vec::new, names),
+        home_tools: flags.path("--home-tools"),
+        home_path: flags.path("--home-path").map(PathBuf::into_os_string),
         network: flags.choice("--network")?.unwrap_or(NetworkArgument::None),
         egress: flags.parsed("--egress")?,
         memory: flags.parsed("--memory")??,
@@ -63,6 +65,7 @@ fn supervise(rest: &[OsString]) -> Option<SuperviseArguments> {
         executor: Vec::new(),
     };
     let is_whole = (arguments.image.is_none() || arguments.image_store.is_some())
+        && (arguments.home_path.is_none() || arguments.home_tools.is_some())
         && (arguments.network != NetworkArgument::Filtered || arguments.egress.is_some());
     (is_whole && flags.are_all_taken()).then_some(arguments)
 }

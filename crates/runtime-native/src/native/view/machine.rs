@@ -13,9 +13,9 @@ use zareba_confine::{
 };
 
 use super::{
-    Request, Resolver, Seen, SystemMode,
+    Request, Seen, SystemMode,
     divided::{self, Mounted},
-    entry, generated, memory, owned_alike,
+    entry, generated, home, memory, owned_alike,
     places::Places,
     skeleton::{self, Fact, Kind, Skeleton, Top},
 };
@@ -75,7 +75,7 @@ pub(super) fn see(places: &Places, request: &Request<'_>, mode: SystemMode) -> i
     let skeleton = finding.skeleton(&places.shared(SKELETONS)?, request.identity)?;
     let mut entries = Vec::new();
     for found in &finding.found {
-        entries.push(found.entry(places, &skeleton.path, mode, request.resolver)?);
+        entries.push(found.entry(places, &skeleton.path, mode, request)?);
     }
     entries.push(memory("/var", 0o755));
     entries.push(entry("/var/tmp", EntryKind::Directory { mode: 0o1777 }));
@@ -195,7 +195,7 @@ impl Found {
         places: &Places,
         skeleton: &Path,
         mode: SystemMode,
-        resolver: Resolver<'_>,
+        request: &Request<'_>,
     ) -> io::Result<Entry> {
         let Top { path, kind } = match self {
             Self::Link(path, target) => {
@@ -233,12 +233,14 @@ impl Found {
             of_the_machine,
         ];
         let own = match path.to_str() {
-            Some("/etc") => generated::own(resolver)?
+            Some("/etc") => generated::own(request.resolver)?
+                .into_iter()
+                .chain(request.tools.and_then(home::profile))
                 .map(|(name, text)| OwnFile {
                     name: name.to_owned(),
                     text,
                 })
-                .into(),
+                .collect(),
             _ => Vec::new(),
         };
         let layer = match mode {

@@ -45,6 +45,7 @@ impl State {
             workspace,
             mode: WorkspaceMode::ReadWrite,
             guarded: &[".envrc".to_owned(), ".vscode".to_owned()],
+            tools: None,
             resolver: Resolver::None,
         })
     }
@@ -303,6 +304,7 @@ fn name_servers_are_those_that_were_given() {
         workspace: None,
         mode: WorkspaceMode::CopyOnWrite,
         guarded: &[],
+        tools: None,
         resolver,
     })
     .unwrap();
