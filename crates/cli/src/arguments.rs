@@ -49,7 +49,7 @@ pub(crate) use other::{
 };
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
-pub(crate) use sandbox::{MOUNT, SandboxArguments, USER, split_variable};
+pub(crate) use sandbox::{HOME_TOOLS, MOUNT, SandboxArguments, USER, split_variable};
 pub(crate) use serve::{
     CreateKeyArguments, ExportLogArguments, ImportLogArguments, KeyArguments, KeyCommand,
     LogArguments, LogCommand, RemoveKeyArguments, ScopeArgument, ServeArguments,

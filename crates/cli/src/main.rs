@@ -10,6 +10,7 @@ mod enforcement;
 mod exit;
 mod failure;
 mod handed_over;
+mod home_hint;
 mod lines;
 mod logging;
 mod offspring;

@@ -118,8 +118,9 @@ pub(crate) fn within_named(
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
         let told = server_options(configuration, &life);
-        let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs, told)?;
+        // Before the backend, which may need a key: a wish that cannot hold needs none.
         let spec = spec_named(context, configuration, name)?;
+        let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs, told)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec) => {
                 admitted(made.map_err(|error| not_started(settings.runtime.kind, &error))?)

@@ -12,6 +12,9 @@ pub(crate) const USER: &str = "--user";
 /// The flag that says what of the machine is seen inside.
 pub(crate) const MOUNT: &str = "--mount";
 
+/// The flag that shows programs in the user's home.
+pub(crate) const HOME_TOOLS: &str = "--home-tools";
+
 /// What the sandbox shall be like. Each flag is a short form of a setting.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sandbox")]
@@ -28,6 +31,9 @@ pub(crate) struct SandboxArguments {
     /// How that directory appears: copy-on-write, read-write or read-only [default: copy-on-write]
     #[arg(long, value_name = "MODE")]
     pub(crate) workspace_mode: Option<String>,
+    /// See programs of well-known installers in your home (cargo, uv, pyenv, nvm and others), read-only
+    #[arg(long)]
+    pub(crate) home_tools: bool,
     /// What can be reached: none, filtered or host; for docker also machine, internet or a network's name [default: none]
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
@@ -80,6 +86,10 @@ impl SandboxArguments {
         ];
         for (flag, key, value) in plain {
             overrides.extend(value.map(|value| Override::new(flag, key, value)));
+        }
+        if self.home_tools {
+            let key = "native.home_tools";
+            overrides.push(Override::new(HOME_TOOLS, key, "read-only"));
         }
         if let Some(network) = self.network()? {
             let keys = network_keys(network, self.runtime.as_deref());
@@ -208,7 +218,7 @@ mod tests {
     #[test]
     fn each_flag_is_a_setting() {
         let words = "--runtime native --image debian --workspace /w --workspace-mode read-only \
-                     --memory 1G --cpus 0.5 --pids 99 --disk 2G --deny b.example -e A=1=2";
+                     --home-tools --memory 1G --cpus 0.5 --pids 99 --disk 2G --deny b.example -e A=1=2";
         let words: Vec<&str> = words.split_whitespace().collect();
         assert_eq!(
             overrides(&words).unwrap(),
@@ -217,6 +227,7 @@ mod tests {
                 "runtime.image=debian",
                 "runtime.workspace=/w",
                 "native.workspace_mode=read-only",
+                "native.home_tools=read-only",
                 "native.memory=1G",
                 "docker.memory=1G",
                 "native.cpus=0.5",

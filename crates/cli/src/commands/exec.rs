@@ -9,6 +9,7 @@ use crate::{
     detached::{self, AtItsEnd},
     exit::Exit,
     failure::Failure,
+    home_hint,
     sandbox::Fleet,
     say,
     signals::Signals,
@@ -35,23 +36,36 @@ pub(crate) fn perform(context: &Context, arguments: &ExecArguments) -> Result<Ex
     let attachment = arguments.attachment();
     let request = request(context, program, attachment)?;
     Fleet::visit(context, async |fleet| {
-        let mut signals = Signals::watch()?;
-        let start = async {
-            let sandbox = fleet.find(&program.id).await?.attach().await?;
-            // What happened before is not about this program.
-            let _ = sandbox.limits_met(0).await;
-            let started = sandbox.start_program(request).await;
-            let program = started.map_err(|error| terminal_session::not_started(&error))?;
-            Ok((sandbox, program))
-        };
-        let (sandbox, program) = tokio::select! {
-            started = start => started?,
-            signal = signals.next() => return Ok(Exit::Command(128 + signal)),
-        };
-        let exit = terminal_session::attach(program, attachment, &mut signals).await?;
-        tell_limits(&*sandbox, exit).await;
-        Ok(exit)
+        let ended = run(fleet, program, request, attachment).await;
+        home_hint::tell(ended, |exit| {
+            home_hint::for_existing(context, &program.command, exit)
+        })
     })
+}
+
+/// Runs the program to its end.
+async fn run(
+    fleet: &Fleet,
+    program: &ProgramArguments,
+    request: ProgramRequest,
+    attachment: Attachment,
+) -> Result<Exit, Failure> {
+    let mut signals = Signals::watch()?;
+    let start = async {
+        let sandbox = fleet.find(&program.id).await?.attach().await?;
+        // What happened before is not about this program.
+        let _ = sandbox.limits_met(0).await;
+        let started = sandbox.start_program(request).await;
+        let program = started.map_err(|error| terminal_session::not_started(&error))?;
+        Ok((sandbox, program))
+    };
+    let (sandbox, program) = tokio::select! {
+        started = start => started?,
+        signal = signals.next() => return Ok(Exit::Command(128 + signal)),
+    };
+    let exit = terminal_session::attach(program, attachment, &mut signals).await?;
+    tell_limits(&*sandbox, exit).await;
+    Ok(exit)
 }
 
 /// Says which limits of the sandbox a program has met.

@@ -22,6 +22,9 @@ use crate::{
 /// Hosts that are told in words; JSON has them all.
 const HOSTS_TOLD_MAX: usize = 8;
 
+/// Paths of the home that are told in words.
+const HOME_TOOLS_TOLD_MAX: usize = 12;
+
 /// Tells of each of them.
 pub(crate) fn perform(context: &Context, arguments: &InspectArguments) -> Result<Exit, Failure> {
     Fleet::visit(context, async |fleet| {
@@ -137,6 +140,9 @@ fn in_words(summary: &SandboxSummary, about: Option<&Value>, document: &Value) -
     if let Some((name, what)) = decisions(document) {
         row(name, &what);
     }
+    if let Some(what) = home_tools(document) {
+        row("home tools", &what);
+    }
     for (name, what) in usage(document) {
         row(name, &what);
     }
@@ -217,6 +223,24 @@ fn decisions(document: &Value) -> Option<(&'static str, String)> {
     Some(("  decisions", format!("{}{hosts}", counts(all)?)))
 }
 
+/// What is shown of the user's home, where anything may be.
+fn home_tools(document: &Value) -> Option<String> {
+    let shown = document.get("home_tools")?.as_array()?;
+    let mut paths: Vec<&str> = shown
+        .iter()
+        .filter_map(Value::as_str)
+        .take(HOME_TOOLS_TOLD_MAX)
+        .collect();
+    let more = format!("and {} more", shown.len().saturating_sub(paths.len()));
+    if shown.len() > paths.len() {
+        paths.push(&more);
+    }
+    Some(match paths.is_empty() {
+        true => "none found".to_owned(),
+        false => format!("{} (read-only)", paths.join(", ")),
+    })
+}
+
 fn usage(document: &Value) -> Vec<(&'static str, String)> {
     let number = |path: &str| document.pointer(path).and_then(Value::as_u64);
     let mut rows = Vec::new();
@@ -281,6 +305,17 @@ mod tests {
         let expected = ("  decisions", told);
         assert_eq!(decisions(&counted), Some(expected));
         assert_eq!(decisions(&Value::Null), None);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_home_is_told_by_its_paths() {
+        let told = |tools: Value| home_tools(&json!({ "home_tools": tools }));
+        assert_eq!(told(Value::Null), None);
+        assert_eq!(told(json!([])).unwrap(), "none found");
+        let few = told(json!(["/h/.cargo/bin", "/h/go/bin"])).unwrap();
+        assert_eq!(few, "/h/.cargo/bin, /h/go/bin (read-only)");
+        let many = told(json!(vec!["/h"; 14])).unwrap();
+        assert!(many.ends_with(", and 2 more (read-only)"), "{many}");
     }
 
     #[test]

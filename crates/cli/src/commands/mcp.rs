@@ -8,7 +8,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
-use zareba_config::Configuration;
+use zareba_config::{Configuration, HomeTools};
 use zareba_mcp::{
     client::{McpServers, Naming},
     server::{HttpOptions, HttpServer, ServerOptions, Token, ToolServer, serve_stdio},
@@ -87,7 +87,7 @@ async fn of_fresh(job: &Job<'_>, sandbox: &dyn Sandbox) -> String {
     let settings = &job.configuration.settings;
     let is_remote = job.context.server().is_some();
     let about = match is_remote {
-        true => Fleet::about(job.context, settings, sandbox.id()).await,
+        true => Fleet::about(job.context, job.configuration, sandbox.id()).await,
         false => Some(sandbox::about(settings)),
     };
     Known {
@@ -97,6 +97,7 @@ async fn of_fresh(job: &Job<'_>, sandbox: &dyn Sandbox) -> String {
         names_workspace: settings.runtime.workspace.is_some(),
         kept: Kept::UntilTheClientEnds,
         may_be_root: is_remote || settings.docker.user_id == Some(0),
+        sees_home_tools: Some(settings.native.home_tools == HomeTools::ReadOnly),
     }
     .remarks()
 }
@@ -111,6 +112,7 @@ fn of_member(member: &Member<'_>) -> String {
         names_workspace: false,
         kept: Kept::InTheSandbox,
         may_be_root: runtime != "native",
+        sees_home_tools: None,
     }
     .remarks()
 }

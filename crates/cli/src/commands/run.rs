@@ -19,7 +19,7 @@ use crate::{
     detached::{self, AtItsEnd},
     exit::Exit,
     failure::Failure,
-    play,
+    home_hint, play,
     sandbox::{self, Wanted, within_named},
     say, settings,
     signals::Signals,
@@ -65,7 +65,9 @@ fn attached(
             limit,
             is_quiet: arguments.quiet,
         };
-        run.perform(request, signals).await
+        let ended = run.perform(request, signals).await;
+        let of_home = |exit| home_hint::for_fresh(context, configuration, &arguments.command, exit);
+        home_hint::tell(ended, of_home)
     })
 }
 

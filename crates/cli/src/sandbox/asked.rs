@@ -20,7 +20,7 @@ use super::{
     unread::{refuse_unread, set_by_hand},
 };
 use crate::{
-    arguments::{LifeArguments, MOUNT, USER},
+    arguments::{HOME_TOOLS, LifeArguments, MOUNT, USER},
     commands::Context,
     exit::Exit,
     failure::{Failure, OrFail as _},
@@ -54,6 +54,7 @@ pub(crate) fn asked_spec(
     context: &Context,
     configuration: &Configuration,
 ) -> Result<SandboxSpec, Failure> {
+    refuse_home_tools(context.server(), configuration)?;
     if context.server().is_some() {
         refuse_untold(configuration)?;
         refuse_untrusted_variables(configuration)?;
@@ -129,6 +130,25 @@ fn is_asked(configuration: &Configuration, key: &str) -> bool {
             files.any(|file| file.place == FilePlace::Named && file.path == path)
         }
     }
+}
+
+/// Programs in a home are shown by `native` on the machine that the home is on.
+fn refuse_home_tools(server: Option<&str>, configuration: &Configuration) -> Result<(), Failure> {
+    let is_asked = matches!(configuration.origin("native.home_tools"), Origin::Flag { name } if name == HOME_TOOLS);
+    let runtime = &configuration.settings.runtime;
+    let reason = match (server, runtime.kind, &runtime.image) {
+        _ if !is_asked => return Ok(()),
+        (Some(_), ..) => "cannot be told to a server, whose sandboxes do not see your home",
+        (None, RuntimeKind::Native, None) => return Ok(()),
+        (None, RuntimeKind::Native, Some(_)) => {
+            "is not for images, which have programs of their own"
+        }
+        (None, ..) => "is for the runtime `native` alone",
+    };
+    Err(Failure::new(
+        Exit::Usage,
+        format!("`{HOME_TOOLS}` {reason}"),
+    ))
 }
 
 /// The directory that a path leads to, which is decided here and once.

@@ -51,9 +51,11 @@ fn command_for_server() -> Command {
     LifeArguments::augment_args(command())
 }
 
+/// Without that for the tools of a home, which is no wish that a request could carry: it has a test of its own.
 fn flags_of(command: &Command) -> Vec<String> {
     let arguments = command.get_arguments();
-    arguments.map(|it| it.get_id().to_string()).collect()
+    let names = arguments.map(|it| it.get_id().to_string());
+    names.filter(|name| name != "home_tools").collect()
 }
 
 fn flags() -> Vec<String> {
@@ -99,6 +101,28 @@ fn told_by(configuration: &Configuration, life: &LifeArguments) -> Value {
     let options = server_options(configuration, life);
     let session = options.session(spec_for_server(configuration)).unwrap();
     serde_json::to_value(session).unwrap()
+}
+
+#[test]
+fn tools_of_a_home_are_shown_on_this_machine_without_an_image_or_refused() {
+    let refused = |server: Option<&str>, words: &[&str]| {
+        let words = [&["--home-tools"][..], words].concat();
+        let refused = refuse_home_tools(server, &loaded(&words, &[]));
+        refused.err().map(|failure| failure.exit())
+    };
+    assert_eq!(refused(None, &[]), None);
+    assert_eq!(refused(Some("http://s"), &[]), Some(Exit::Usage));
+    for words in [
+        ["--runtime", "docker"],
+        ["--runtime", "local"],
+        ["--image", "debian"],
+    ] {
+        assert_eq!(refused(None, &words), Some(Exit::Usage), "{words:?}");
+    }
+    // In a file it is the operator's, for sandboxes that it can hold for.
+    let set = loaded(&["--image", "debian"], &["native.home_tools=read-only"]);
+    assert!(refuse_home_tools(Some("http://s"), &set).is_ok());
+    assert!(!is_told("native.home_tools", RuntimeKind::Native));
 }
 
 #[test]

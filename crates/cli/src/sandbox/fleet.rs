@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tokio::{runtime, time::timeout};
 use zareba_client::Session;
-use zareba_config::{Configuration, RuntimeKind, Settings, nearest};
+use zareba_config::{Configuration, RuntimeKind, nearest};
 use zareba_image::ImageStore;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
@@ -101,10 +101,10 @@ impl Fleet {
     /// What is known of a sandbox, where it can be found.
     pub(crate) async fn about(
         context: &Context,
-        settings: &Settings,
+        configuration: &Configuration,
         id: &SandboxId,
     ) -> Option<Value> {
-        let fleet = Self::open(context, settings).ok()?;
+        let fleet = Self::open(context, configuration).ok()?;
         let member = fleet.find(id.as_str()).await.ok()?;
         member.about()
     }

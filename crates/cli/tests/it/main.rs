@@ -12,6 +12,7 @@ mod changes;
 mod docker;
 mod executor_end;
 mod executor_start;
+mod home_tools;
 mod http_client;
 mod http_examples;
 mod http_files;

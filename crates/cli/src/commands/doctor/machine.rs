@@ -10,7 +10,7 @@ use super::{
     docker, kernel,
     trial::{self, Trial},
 };
-use crate::{commands::Context, programs};
+use crate::{commands::Context, home_hint, programs};
 
 /// Looks for everything. Must be called inside a runtime.
 pub(super) async fn examine(context: &Context, settings: &Settings) -> Vec<Check> {
@@ -117,8 +117,21 @@ async fn sandbox(context: &Context, settings: &Settings) -> Vec<Check> {
     checks.extend([
         check("filtered network", trial::network(context, settings).await),
         check("images", trial::images(context, settings)),
+        check(
+            "home tools",
+            Finding::Present(home_tools(context, settings)),
+        ),
     ]);
     checks
+}
+
+fn home_tools(context: &Context, settings: &Settings) -> String {
+    let variable = |name| context.environment.get_os(name);
+    home_hint::found(
+        variable("HOME"),
+        variable("PATH"),
+        settings.native.home_tools,
+    )
 }
 
 /// What can be told of the layers without a sandbox.

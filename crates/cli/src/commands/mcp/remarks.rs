@@ -24,6 +24,8 @@ pub(super) struct Known<'a> {
     pub(super) names_workspace: bool,
     pub(super) kept: Kept,
     pub(super) may_be_root: bool,
+    /// Whether it sees the tools in the user's home, if that is known.
+    pub(super) sees_home_tools: Option<bool>,
 }
 
 const PATCH: &str = "When the work is done, show the user the patch of `workspace_diff`, which \
@@ -122,9 +124,14 @@ impl Known<'_> {
                     .to_owned(),
             ),
             ("docker", _) | (_, true) => Some(format!("Programs are those of an image.{root}")),
-            ("native", false) => Some(format!(
-                "Programs are those of the user's system, without the tools in the user's home.{root}"
-            )),
+            ("native", false) => {
+                let of_home = match self.sees_home_tools {
+                    Some(true) => ", and tools in the user's home",
+                    Some(false) => ", without the tools in the user's home",
+                    None => "",
+                };
+                Some(format!("Programs are those of the user's system{of_home}.{root}"))
+            }
             _ => None,
         }
     }
@@ -144,6 +151,7 @@ mod tests {
             names_workspace: false,
             kept,
             may_be_root: runtime == "remote",
+            sees_home_tools: (kept == Kept::UntilTheClientEnds).then_some(false),
         };
         known.remarks()
     }
@@ -179,6 +187,23 @@ mod tests {
             lasting.contains("changes stay in the sandbox when"),
             "{lasting}"
         );
+        let programs = "Programs are those of the user's system. There is no root and no sudo.";
+        assert!(lasting.ends_with(programs), "{lasting}");
+    }
+
+    #[test]
+    fn a_model_learns_that_it_sees_the_tools_of_a_home() {
+        let known = Known {
+            runtime: "native",
+            about: &json!({}),
+            has_image: false,
+            names_workspace: false,
+            kept: Kept::UntilTheClientEnds,
+            may_be_root: false,
+            sees_home_tools: Some(true),
+        };
+        let programs = "Programs are those of the user's system, and tools in the user's home. ";
+        assert!(known.remarks().contains(programs), "{}", known.remarks());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     commands::Context,
     exit::Exit,
     failure::Failure,
-    quote,
+    home_hint, quote,
     sandbox::{self, Wanted, within_named},
     say, settings,
 };
@@ -67,6 +67,8 @@ pub(super) fn perform(
             Exit::Timeout => "timed out".to_owned(),
             exit => format!("exit code {}", exit.number()),
         };
+        let of_home = |exit| home_hint::for_fresh(context, configuration, &arguments.command, exit);
+        home_hint::tell(Ok(exit), of_home)?;
         super::tell_end(arguments.quiet, &end, began.elapsed(), &*sandbox);
         Ok(exit)
     })
