@@ -42,6 +42,8 @@ pub(super) fn lasting(
     let settings = &configuration.settings;
     sandbox::require_server_for(context, &wanted.life)?;
     sandbox::require_workspace(context, settings)?;
+    // Before the backend, which may need a key: a wish that cannot hold needs none.
+    let spec = sandbox::spec_named(context, configuration, wanted.name)?;
     let backend = backend(context, configuration, &wanted.life)?;
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -50,7 +52,6 @@ pub(super) fn lasting(
         .or_fail(Exit::Start, "cannot start")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
-        let spec = sandbox::spec_named(context, configuration, wanted.name)?;
         let image = spec.image.clone();
         match make(&backend, spec, &mut signals).await {
             Ok(Made::Sandbox(sandbox)) => {
