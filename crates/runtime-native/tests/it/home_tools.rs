@@ -89,7 +89,7 @@ async fn nothing_of_the_home_can_be_changed_and_without_the_setting_there_is_non
     let bin = home.path().join(".cargo/bin");
     let command = format!(
         "for deed in 'echo x >> {at}/.cargo/bin/made-tool' 'touch {at}/.cargo/bin/new' \
-         'rm {at}/.cargo/bin/made-tool' 'chmod 777 {at}/.cargo/bin'; do \
+         'rm -f {at}/.cargo/bin/made-tool' 'chmod 777 {at}/.cargo/bin'; do \
          sh -c \"$deed\" 2>/dev/null && echo \"done: $deed\"; done; echo end"
     );
     let before = fs::read(bin.join("made-tool")).unwrap();
