@@ -4,7 +4,11 @@
 //! the user namespace or, where that has no root, root of the machine. An ordinary user's sandbox without a
 //! root inside keeps the kernel's own limits.
 
-use std::{fs, fs::File, os::fd::AsFd as _};
+use std::{
+    fs::{self, File},
+    io,
+    os::fd::AsFd as _,
+};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -17,17 +21,24 @@ const QUEUES_MAX: u32 = 128;
 const SEMAPHORES: &str = "250 32000 500 128";
 
 /// Limits the objects of a sandbox as root of the machine, where there is no root inside. The calling process,
-/// which must have a single thread, has the sandbox's objects from then on instead of the machine's.
-pub fn limit_objects(confined: &Confined, policy: &Policy) {
+/// which must have a single thread, is in the sandbox's namespace of them meanwhile.
+///
+/// # Errors
+/// When it cannot leave that namespace again.
+pub fn limit_objects(confined: &Confined, policy: &Policy) -> io::Result<()> {
     if !is_root_of_machine() || policy.identity.uid_inside == 0 {
-        return;
+        return Ok(());
     }
     let kind = Some(LinkNameSpaceType::InterProcessCommunication);
-    let entered = File::open(format!("/proc/{}/ns/ipc", confined.pid))
-        .and_then(|space| Ok(move_into_link_name_space(space.as_fd(), kind)?));
-    if entered.is_ok() {
+    let enter = |space: &File| move_into_link_name_space(space.as_fd(), kind);
+    let home = File::open("/proc/self/ns/ipc")?;
+    let theirs = File::open(format!("/proc/{}/ns/ipc", confined.pid))?;
+    // In a container the machine's root may lack the right to it.
+    if enter(&theirs).is_ok() {
         lower(policy.memory.bytes);
+        enter(&home)?;
     }
+    Ok(())
 }
 
 /// Lowers the limits of the namespace that the caller is in, as far as the kernel lets it: shared memory to so

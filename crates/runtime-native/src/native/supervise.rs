@@ -334,7 +334,9 @@ fn run(
         control_groups: group.report(),
         others: &others,
     };
-    limit_objects(&confined, policy);
+    limit_objects(&confined, policy)
+        .preparing("limits of its System V objects")
+        .inspect_err(|_| confined.end())?;
     let attended = check(&confined, evidence).and_then(|checked| {
         // Only now does the executor begin.
         key.send(&supervision.key).preparing("the executor's key")?;
