@@ -41,6 +41,7 @@ pub(crate) use serve::server_client;
 use std::ffi::OsString;
 
 use zareba_config::{Configuration, Environment, Override, UntrustedSettings};
+use zareba_session::Surface;
 
 use crate::{
     arguments::{
@@ -63,6 +64,8 @@ pub(crate) struct Context {
     pub(crate) globals: GlobalArguments,
     pub(crate) environment: Environment,
     pub(crate) notices: Notices,
+    /// Through what its sandboxes are used.
+    pub(crate) surface: Surface,
 }
 
 impl Context {
@@ -129,6 +132,10 @@ fn perform(arguments: Arguments, environment: Environment) -> Exit {
         globals,
         environment,
         notices: Notices::default(),
+        surface: match command {
+            Command::Mcp(_) => Surface::Mcp,
+            _ => Surface::Cli,
+        },
     };
     let outcome = match command {
         Command::Run(arguments) => run::perform(&context, &arguments),

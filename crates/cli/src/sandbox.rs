@@ -23,7 +23,7 @@ use zareba_confine::{Restriction, Step};
 use zareba_protocol::ErrorClass;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxRequest, SandboxSpec};
 use zareba_runtime_native::ServerLifetime;
-use zareba_session::{AdmittedSandbox, AllowAll, Requester, Unkept};
+use zareba_session::{AdmittedSandbox, AllowAll, Requester, Surface, Unkept};
 
 use crate::{
     arguments::LifeArguments,
@@ -123,7 +123,7 @@ pub(crate) fn within_named(
         let backend = place.chosen(settings.runtime.kind, ServerLifetime::WithUs, told)?;
         let sandbox = tokio::select! {
             made = backend.runtime().create(spec) => {
-                admitted(made.map_err(|error| not_started(settings.runtime.kind, &error))?)
+                admitted(context.surface, made.map_err(|error| not_started(settings.runtime.kind, &error))?)
             }
             signal = signals.next() => return Ok(Exit::Command(128 + signal)),
         };
@@ -329,9 +329,13 @@ pub(crate) fn spec(settings: &Settings) -> SandboxSpec {
 
 /// A sandbox in the hands of the person at this machine: what is done to it is judged as a server
 /// judges it. Nothing is recorded, because the event log has one writer, the server.
-pub(crate) fn admitted(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Sandbox> {
+pub(crate) fn admitted(surface: Surface, sandbox: Arc<dyn Sandbox>) -> Arc<dyn Sandbox> {
     let (guard, log) = (Arc::new(AllowAll), Arc::new(Unkept));
-    Arc::new(AdmittedSandbox::new(sandbox, guard, log, Requester::cli()))
+    let requester = Requester {
+        surface,
+        ..Requester::cli()
+    };
+    Arc::new(AdmittedSandbox::new(sandbox, guard, log, requester))
 }
 
 async fn close(sandbox: Arc<dyn Sandbox>) {
@@ -339,5 +343,48 @@ async fn close(sandbox: Arc<dyn Sandbox>) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "cannot end the sandbox"),
         Err(_) => tracing::warn!("the sandbox took too long to end"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+    };
+
+    fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// A command that held a sandbox as its runtime made it would pass the guard.
+    #[test]
+    fn every_sandbox_that_a_command_makes_or_finds_is_admitted() {
+        let mut files = Vec::new();
+        sources(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut files,
+        );
+        let this = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox.rs");
+        let mut handles = 0;
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            let text = match file == this {
+                true => text.split("#[cfg(test)]").next().unwrap(),
+                false => &text,
+            };
+            let count = |word: &str| text.matches(word).count();
+            let made = count("runtime().create(") + count("runtime().attach(");
+            let admitted = count("admitted(") - count("fn admitted(");
+            assert!(made <= admitted, "{}", file.display());
+            handles += made;
+        }
+        assert!(handles >= 4, "how are sandboxes made now?");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Url};
-use zareba_api::{Limits, Readiness, RuntimePage, ServerStatus, operations::service};
+use zareba_api::{Limits, Readiness, RuntimePage, SURFACE, ServerStatus, operations::service};
 
 use crate::{
     Address, ApiKey, ClientError, InvalidAddress,
@@ -20,6 +20,7 @@ pub struct Client {
     base: Url,
     place: String,
     key: ApiKey,
+    surface: Option<&'static str>,
     requests: reqwest::Client,
     streams: reqwest::Client,
 }
@@ -51,9 +52,19 @@ impl Client {
             base,
             place,
             key,
+            surface: None,
             requests,
             streams,
         })
+    }
+
+    /// The same client, which says through what it is used, such as `mcp`: logs of sessions name that.
+    #[must_use]
+    pub fn used_through(self, surface: &'static str) -> Self {
+        Self {
+            surface: Some(surface),
+            ..self
+        }
     }
 
     /// Whether sessions can be made and used.
@@ -127,14 +138,20 @@ impl Client {
 
     /// A request with the key. It goes to the server's own origin, since `url` is made from it.
     pub(crate) fn keyed(&self, method: Method, url: Url) -> RequestBuilder {
-        let request = self.requests.request(method, url);
-        request.header("x-api-key", self.key.header())
+        self.introduced(self.requests.request(method, url))
     }
 
     /// The same for an answer that comes piece by piece.
     pub(crate) fn streamed(&self, method: Method, url: Url) -> RequestBuilder {
-        let request = self.streams.request(method, url);
-        request.header("x-api-key", self.key.header())
+        self.introduced(self.streams.request(method, url))
+    }
+
+    fn introduced(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = request.header("x-api-key", self.key.header());
+        match self.surface {
+            Some(surface) => request.header(SURFACE, surface),
+            None => request,
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn lasting(
     let outcome = runtime.block_on(async {
         let mut signals = Signals::watch()?;
         let image = spec.image.clone();
-        match make(&backend, spec, &mut signals).await {
+        match make(context, &backend, spec, &mut signals).await {
             Ok(Made::Sandbox(sandbox)) => {
                 sandbox::tell_not_held(&*sandbox);
                 sandbox::note(context, settings, &*sandbox, wanted.command);
@@ -82,13 +82,16 @@ enum Made {
 /// A sandbox that is being made has nobody else to end it, so after a signal it is made to its
 /// end, and ended.
 async fn make(
+    context: &Context,
     backend: &Backend,
     spec: SandboxSpec,
     signals: &mut Signals,
 ) -> Result<Made, RuntimeError> {
     let mut making = backend.runtime().create(spec);
     tokio::select! {
-        made = &mut making => made.map(Made::Sandbox),
+        made = &mut making => {
+            made.map(|made| Made::Sandbox(sandbox::admitted(context.surface, made)))
+        }
         signal = signals.next() => {
             let end = async {
                 if let Ok(sandbox) = making.await {

@@ -14,6 +14,7 @@ use zareba_runtime_native::{
     CliRuntime, LocalOptions, LocalRuntime, NativeOptions, NativeRuntime, ServerLifetime,
 };
 use zareba_runtime_remote::{Farewell, ZarebaOptions, ZarebaRuntime};
+use zareba_session::Surface;
 
 use super::{
     docker::{self, Asker},
@@ -91,6 +92,10 @@ impl<'a> Place<'a> {
     ) -> Result<Backend, Failure> {
         let key = self.context.environment.get("ZAREBA_API_KEY");
         let client = server_client(url, key, &self.state)?;
+        let client = match self.context.surface {
+            Surface::Mcp => client.used_through(Surface::Mcp.as_str()),
+            _ => client,
+        };
         let options = ZarebaOptions {
             farewell: match lifetime {
                 ServerLifetime::WithUs => Farewell::Close,

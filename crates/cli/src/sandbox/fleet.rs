@@ -17,6 +17,7 @@ use zareba_image::ImageStore;
 use zareba_runtime::{RuntimeError, Sandbox, SandboxId, SandboxState, SandboxSummary};
 use zareba_runtime_docker::DockerRuntime;
 use zareba_runtime_native::ServerLifetime;
+use zareba_session::Surface;
 
 use super::{Backend, LAST_WORK, Place, about, admitted, docker, failure, place, server_options};
 use crate::{
@@ -42,6 +43,7 @@ const NAMES_TOLD_MAX: usize = 8;
 pub(crate) struct Fleet {
     backends: Vec<Backend>,
     state: PathBuf,
+    surface: Surface,
     /// That the Docker Engine does not answer is said once.
     told: AtomicBool,
 }
@@ -53,6 +55,7 @@ pub(crate) struct Member<'a> {
     directory: PathBuf,
     /// What a server says of it.
     session: Option<Session>,
+    surface: Surface,
 }
 
 impl Fleet {
@@ -94,6 +97,7 @@ impl Fleet {
         Ok(Self {
             backends,
             state: place.state().to_owned(),
+            surface: context.surface,
             told: AtomicBool::new(false),
         })
     }
@@ -125,6 +129,7 @@ impl Fleet {
                 summary,
                 backend,
                 session,
+                surface: self.surface,
             }));
         }
         members.sort_by_key(|member| member.summary.created);
@@ -258,7 +263,8 @@ impl Member<'_> {
                 .hint(format!("`zareba rm {id}` removes what is left of it")));
         }
         let found = self.backend.runtime().attach(id).await;
-        found.map(admitted).map_err(|error| failure(&error))
+        let sandbox = found.map_err(|error| failure(&error))?;
+        Ok(admitted(self.surface, sandbox))
     }
 
     /// Ends it, and removes what is left of it.

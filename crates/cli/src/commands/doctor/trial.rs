@@ -79,7 +79,8 @@ async fn attempt(context: &Context, settings: &Settings) -> Result<Value, Failur
             workspace: None,
             ..sandbox::spec(settings)
         };
-        let sandbox = backend.runtime().create(spec).await?;
+        let made = backend.runtime().create(spec).await?;
+        let sandbox = sandbox::admitted(context.surface, made);
         let command = Action::Run(RunCommand::new("true"));
         let ran = sandbox.run_action(ActionEvent::from(command)).await;
         let report = sandbox.inspect().await;
