@@ -40,6 +40,7 @@ pub(crate) const MEASUREMENTS: &[(&str, Measure)] = &[
     ("docker-exec", docker::exec::measure),
     ("docker-warm", docker::warm::measure),
     ("server-true", server::commands::measure),
+    ("server-read", server::read::measure),
     ("log-events", server::events::measure),
     ("server-sessions", server::sessions::measure),
     ("server-processors", server::processors::measure),

@@ -3,4 +3,5 @@
 pub(super) mod commands;
 pub(super) mod events;
 pub(super) mod processors;
+pub(super) mod read;
 pub(super) mod sessions;
