@@ -47,7 +47,7 @@ pub(crate) struct KeyArguments {
 /// What can be done with keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    Create(CreateKeyArguments),
+    Create(Box<CreateKeyArguments>),
     /// List keys, without their secrets
     Ls,
     Rm(RemoveKeyArguments),

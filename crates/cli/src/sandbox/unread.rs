@@ -68,7 +68,7 @@ fn refuse_unread_of(kind: RuntimeKind, key: &str) -> Result<(), Failure> {
 
 fn reader(key: &str) -> Reader {
     let is_of = |section: &&str| key.starts_with(*section);
-    if key == BUILD || OF_SERVER.iter().any(|section| is_of(section)) {
+    if key == BUILD || OF_SERVER.iter().any(is_of) {
         return Reader::Command("zareba serve");
     }
     if key.starts_with("executor.") {
