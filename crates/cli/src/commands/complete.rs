@@ -49,6 +49,7 @@ fn typed(context: &Context, globals: &[(String, String)]) -> Context {
         named.map(|(_, value)| value.clone())
     };
     Context {
+        surface: context.surface,
         globals: GlobalArguments {
             config: values("config").next_back().map(PathBuf::from),
             set: values("set").collect(),
