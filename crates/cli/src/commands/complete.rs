@@ -1,4 +1,4 @@
-//! `zareba complete`: what the completion scripts ask while a command line is typed.
+//! The hidden command `complete`: what the completion scripts ask while a command line is typed.
 //!
 //! Each answer is one line, a word and what it means with a tab between them. `:files` and
 //! `:directories` leave the rest to the shell. What cannot be looked up is no candidate: no

@@ -1,6 +1,6 @@
 //! `zareba completions`: a script that teaches a shell our arguments.
 //!
-//! Those of bash, zsh and fish ask `zareba complete` each time, which also knows names. Those of
+//! Those of bash, zsh and fish ask the hidden command `complete` each time, which also knows names. Those of
 //! other shells list the arguments.
 
 use clap::CommandFactory as _;

@@ -207,8 +207,7 @@ async fn memory_processes_and_descriptors_have_a_limit_dk_1() {
         "4096\n1 1\n4096"
     );
     // Also of what somebody starts beside the executor; and what the kernel counts for each user.
-    let limits =
-        "awk '/^Max (core|pending|msgqueue)/ {print $1, $2, $(NF-2), $(NF-1)}' /proc/self/limits";
+    let limits = "awk '/^Max (core|pending|msgqueue)/ {print $1, $2, $(NF - 2), $(NF - 1)}' /proc/self/limits";
     let expected = "Max core 1 1\nMax pending 1024 1024\nMax msgqueue 102400 102400";
     assert_eq!(output(&*sandbox, limits).await, expected);
     let container = container(&*sandbox);

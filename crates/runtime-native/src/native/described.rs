@@ -151,7 +151,7 @@ mod tests {
             changes: Some(ChangesPlace::Layer {
                 lower: "/srv/w".into(),
             }),
-            home_tools: Some(vec!["/home/u/.cargo/bin".into()]),
+            home_tools: Some(vec!["/srv/u/.cargo/bin".into()]),
             enforcement: to_raw_value(&json!({ "seccomp": "filter" })).unwrap(),
         };
         description.clone().write(directory.path()).unwrap();
