@@ -114,10 +114,11 @@ fn docker_made_of(settings: &Settings) -> String {
     );
     let image = (&made.image, &made.platform, &made.pull, &made.allowed);
     let files = (&made.ownership, &made.volumes, &made.overlays, &made.user);
+    let guarded = &made.guarded_names;
     let network = (&made.network, &made.additional_networks, &made.extra_hosts);
     let ports = (&made.ports, &made.bind_address);
     let rest = (&made.usage, &made.gpu, &made.relaxed, &made.extra);
-    format!("{places:?} {image:?} {files:?} {network:?} {ports:?} {rest:?}")
+    format!("{places:?} {image:?} {files:?} {guarded:?} {network:?} {ports:?} {rest:?}")
 }
 
 #[test]

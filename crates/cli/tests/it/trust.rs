@@ -134,8 +134,11 @@ fn variables_of_a_project_go_to_a_server_only_when_its_file_is_trusted() {
     const NOBODY: &str = "http://127.0.0.1:9";
     let place = Place::new();
     write(&place, "zareba.toml", TEXT);
-    for command in ["run", "create"] {
-        let told = place.output(&[command, "--server", NOBODY, "true"]);
+    for command in [
+        &["run", "--server", NOBODY, "true"][..],
+        &["create", "--server", NOBODY],
+    ] {
+        let told = place.output(command);
         assert_eq!(told.code, Some(120), "{}", told.stderr);
         assert!(
             told.stderr.contains(
