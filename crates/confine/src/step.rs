@@ -78,6 +78,10 @@ impl Step {
             Self::Namespaces | Self::IdentityMap | Self::PrivateMounts
         );
         let found = if early && refused { find() } else { None };
+        // A profile such as Docker's refuses mounts; what is refused before them has another reason.
+        let is_reason =
+            |found: &Restriction| *found != Restriction::Profile || self == Self::PrivateMounts;
+        let found = found.filter(is_reason);
         found.map_or_else(|| self.remedy(), Restriction::remedy)
     }
 

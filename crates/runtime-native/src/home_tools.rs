@@ -91,7 +91,7 @@ impl HomeTools {
                 links: Vec::new(),
                 search: Vec::new(),
             },
-            links: Vec::new(),
+            links: BTreeSet::new(),
             searched: Vec::new(),
         };
         for place in &PLACES {
@@ -142,7 +142,7 @@ struct Scan {
     is_for_others: bool,
     tools: HomeTools,
     /// Links that count if they lead to what is shown.
-    links: Vec<PathBuf>,
+    links: BTreeSet<PathBuf>,
     /// Directories with programs, by the place that they were found at.
     searched: Vec<(&'static str, Searched, PathBuf)>,
 }
@@ -160,7 +160,7 @@ impl Scan {
         };
         for path in candidates {
             match fs::symlink_metadata(&path) {
-                Ok(found) if found.is_symlink() => self.links.push(path),
+                Ok(found) if found.is_symlink() => _ = self.links.insert(path),
                 Ok(found) if self.is_ours(&found) => self.look(&path, rest, place),
                 _ => {}
             }
@@ -179,7 +179,7 @@ impl Scan {
         for part in place.parts {
             let path = at.join(part);
             match fs::symlink_metadata(&path) {
-                Ok(found) if found.is_symlink() => self.links.push(path),
+                Ok(found) if found.is_symlink() => _ = self.links.insert(path),
                 Ok(_) if self.show(&path) && *part == "bin" => {
                     self.searched.push((place.path, place.searched, path));
                 }
@@ -222,7 +222,7 @@ impl Scan {
         let before = self.tools.shown.len() + self.links.len();
         for path in listed(directory) {
             match fs::symlink_metadata(&path) {
-                Ok(found) if found.is_symlink() => self.links.push(path),
+                Ok(found) if found.is_symlink() => _ = self.links.insert(path),
                 Ok(found) if found.is_file() && is_program(&path) && is_compiled(&path) => {
                     self.show(&path);
                 }

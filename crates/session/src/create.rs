@@ -31,7 +31,7 @@ pub(crate) async fn session(
     check::all(&new)?;
     // What no caller can have here is told before what this caller may not.
     runtime.grant(&new.request)?;
-    new.parts.require(&name, &new).await?;
+    new.parts.clone().require(&name, &mut new).await?;
     new.request = permit::permitted(&new, &*runtime, &common.options.permissions)?;
     let grant = runtime.grant(&new.request)?;
     new.reach.require_held(&grant)?;

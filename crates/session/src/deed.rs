@@ -299,6 +299,19 @@ impl Deed {
         }
     }
 
+    /// Whether it only gives back, or lets rest and go on, what an earlier deed has opened: such a deed must be
+    /// possible also when the log of its session is full.
+    pub(crate) const fn takes_back(&self) -> bool {
+        matches!(
+            self,
+            Self::CloseTerminal { .. }
+                | Self::RemoveTool { .. }
+                | Self::ResetTools
+                | Self::UnsharePort { .. }
+                | Self::Manage(SandboxChange::Pause | SandboxChange::Resume)
+        )
+    }
+
     /// What looks and changes nothing is counted, and so are connections to ports and tickets, of
     /// which a browser opens and needs many.
     pub(crate) const fn recording(&self) -> Recording {

@@ -148,7 +148,15 @@ impl Door {
             self.count(&deed, done.as_ref().map(drop).map_err(word), 0);
             return done;
         }
-        let under_way = self.begin(&deed).await?;
+        let under_way = match self.begin(&deed).await {
+            Ok(under_way) => under_way,
+            // What takes something back must be possible also when the log has no room left.
+            Err(error) if deed.takes_back() => {
+                tracing::warn!(deed = deed.kind(), %error, "a deed is not recorded");
+                return work.await;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let done = work.await;
         let more = outcome(done.as_ref().map(drop).map_err(word));
         under_way.end(more).await;

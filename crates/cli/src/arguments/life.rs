@@ -18,7 +18,7 @@ pub(crate) struct LifeArguments {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) idle_timeout: Option<Duration>,
     /// What happens to it when it is idle
-    #[arg(long, value_name = "DEED")]
+    #[arg(long, value_name = "ACTION")]
     pub(crate) when_idle: Option<IdleArgument>,
     /// Label it; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]

@@ -87,6 +87,7 @@ fn check(
     let name = entry.name_raw();
     headers.add(entry, reader).map_err(|refused| match refused {
         Refused::Name => bad_entry(name, "has another name in its own header"),
+        Refused::Content => bad_entry(name, "has another size or method in its own header"),
         Refused::SecondName => bad_entry(name, "has another name in an extra field"),
         Refused::Unreadable(error) => corrupt(name, &error.into()),
     })

@@ -110,6 +110,17 @@ fn a_place_that_is_a_link_or_lies_behind_one_is_not_shown() {
     assert_eq!(home.find("", None).links, []);
 }
 
+/// Several places begin with the same directory, and a link can be made but once.
+#[test]
+fn a_link_that_several_places_begin_with_is_kept_once() {
+    let home = Home::new();
+    home.program("miniforge3/bin/conda");
+    home.link("miniconda3", home.path("miniforge3"));
+    let tools = home.find("", None);
+    let links: Vec<PathBuf> = tools.links.iter().map(|(link, _)| link.clone()).collect();
+    assert_eq!(home.below(&links), ["miniconda3"]);
+}
+
 #[test]
 fn links_between_places_are_kept_and_others_are_not() {
     let home = Home::new();
@@ -129,8 +140,8 @@ fn links_between_places_are_kept_and_others_are_not() {
     assert_eq!(
         home.below(&links),
         [
+            ".local/bin/python3.12",
             ".local/share/uv/python/cpython-3.12",
-            ".local/bin/python3.12"
         ]
     );
     let python = home.path(".local/bin/python3.12");

@@ -77,8 +77,10 @@ const MORE_MIN: DiskLimit = DiskLimit {
     inodes: 4096,
 };
 
-/// Where not everything could be seen or walked through, this many kills in a row count instead.
+/// Where not everything could be seen or walked through, this many kills in a row count instead: each within
+/// [`ROW`] of the one before it.
 const KILLS_MAX: u32 = 32;
+const ROW: Duration = Duration::from_secs(60);
 
 /// The file that tells how often the limit was passed, and by this word that the sandbox was ended for it.
 pub(super) const COUNTER: &str = "disk-limit";
@@ -224,6 +226,7 @@ pub(super) struct DiskWatch {
     ceiling: Option<DiskLimit>,
     /// How often somebody was killed since then, and whether that does not help.
     kills: u32,
+    killed: Option<Instant>,
     is_helpless: bool,
     /// Somebody was killed, and nobody has looked since then.
     is_settling: bool,
@@ -284,6 +287,7 @@ impl DiskWatch {
             tolerated: DiskLimit::NOTHING,
             ceiling: None,
             kills: 0,
+            killed: None,
             is_helpless: false,
             is_settling: false,
             closed,
@@ -391,7 +395,12 @@ impl DiskWatch {
     fn settle(&mut self, found: Held) {
         self.tolerated = DiskLimit::just_above(found);
         self.held = found;
-        self.kills += 1;
+        let now = Instant::now();
+        let is_in_row = self
+            .killed
+            .replace(now)
+            .is_some_and(|before| now - before < ROW);
+        self.kills = if is_in_row { self.kills + 1 } else { 1 };
         self.is_settling = true;
         self.activity.seen = None;
         self.next = Instant::now();

@@ -224,7 +224,7 @@ async fn many_short_commands_do_not_outgrow_the_disk_limit_by_much_ns_16() {
             Ok(_) => written += 1,
             Err(error) => break error,
         }
-        assert!(written * EACH < 1024, "it goes on and on");
+        assert!(written < 400, "it goes on and on");
     };
     let told = std::error::Error::source(&ended).unwrap().to_string();
     assert!(told.contains("`native.disk`"), "{ended}: {told}");

@@ -17,11 +17,12 @@ pub struct PermittedParts {
 }
 
 impl PermittedParts {
-    /// Refuses what the key may not ask for.
+    /// Refuses what the key may not ask for. Where a directory leads to is decided here: what is used later
+    /// is the path without links.
     pub(crate) async fn require(
         &self,
         runtime: &str,
-        new: &NewSession,
+        new: &mut NewSession,
     ) -> Result<(), SessionError> {
         if let Some(runtimes) = &self.runtimes
             && !runtimes.iter().any(|permitted| permitted == runtime)
@@ -36,16 +37,20 @@ impl PermittedParts {
         let Some(workspaces) = &self.workspaces else {
             return Ok(());
         };
-        let sources = new.request.mounts.iter();
-        let sources =
-            sources.filter_map(|mount| Some(("mounts", Path::new(mount.split(':').next()?))));
-        let workspace = new.workspace.as_deref().map(|path| ("workspace", path));
-        for (field, path) in workspace.into_iter().chain(sources) {
+        let real = async |field, path: &Path| {
             // The same whether it is there or not: a client learns nothing of this machine's files.
-            if workspace::allowed(path, workspaces).await.is_err() {
+            workspace::allowed(path, workspaces).await.map_err(|_| {
                 let names: Vec<_> = workspaces.iter().map(|it| it.to_string_lossy()).collect();
-                return Err(beyond(field, &path.to_string_lossy(), &listed(&names)));
-            }
+                beyond(field, &path.to_string_lossy(), &listed(&names))
+            })
+        };
+        if let Some(path) = &mut new.workspace {
+            *path = real("workspace", path).await?;
+        }
+        for mount in &mut new.request.mounts {
+            let (source, rest) = mount.split_once(':').unwrap_or((mount, ""));
+            let source = real("mounts", Path::new(source)).await?;
+            *mount = format!("{}:{rest}", source.display());
         }
         Ok(())
     }
@@ -96,7 +101,7 @@ mod tests {
     use super::*;
 
     async fn refused(parts: &PermittedParts, new: &NewSession) -> Option<&'static str> {
-        match parts.require("native", new).await {
+        match parts.require("native", &mut new.clone()).await {
             Ok(()) => None,
             Err(SessionError::PartNotPermitted { field, .. }) => Some(field),
             Err(error) => panic!("{error}"),

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use zareba_eventlog::EntryKind;
+use zareba_eventlog::{EntryKind, EventLog, Options};
 use zareba_protocol::SecurityRisk;
 use zareba_runtime::{RuntimeError, Sandbox as _};
 use zareba_session::{
-    Deed, DeedContext, Guard, NewSession, NewTerminal, SandboxChange, Secret, Session,
-    SessionState, SessionUpdate, SessionsOptions, TerminalOutput, Verdict, event_json,
+    Deed, DeedContext, Guard, Home, NewSession, NewTerminal, SandboxChange, Secret, Session,
+    SessionState, SessionUpdate, Sessions, SessionsOptions, TerminalOutput, Verdict, event_json,
 };
 use zareba_wire::{
     ArchiveFormat, BoxFuture, ByteStream, Download,
@@ -309,6 +309,31 @@ impl Guard for Settled {
             false => Verdict::Allow,
         }))
     }
+}
+
+/// What an earlier deed has opened can be given back, although there is no room to record it.
+#[tokio::test]
+async fn a_full_log_keeps_no_client_from_resuming_and_closing() {
+    let place = Place::new();
+    let log = Options {
+        session_bytes_max: Some(2048),
+        ..Options::default()
+    };
+    let path = place.path("events.db");
+    let log = EventLog::open_file_with(&path, log);
+    let home = Home::open(&place.path("")).await.unwrap();
+    let started = Sessions::start_in(home, log.await.unwrap(), place.options()).await;
+    let (sessions, _) = started.unwrap();
+    let session = sessions.create_ready(on("cli"), owner()).await.unwrap();
+    let sandbox = session.access(client()).await.unwrap();
+    let files = sandbox.files().unwrap();
+    let mut writes = 0;
+    while files.write(write("a.txt"), content("hello")).await.is_ok() {
+        writes += 1;
+        assert!(writes < 100, "the log is never full");
+    }
+    session.resume_for(&client()).await.unwrap();
+    session.close_for(&client()).await.unwrap();
 }
 
 #[tokio::test]

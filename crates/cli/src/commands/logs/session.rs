@@ -178,7 +178,12 @@ impl<'a> Outputs<'a> {
 
 fn is_end(event: &Event) -> bool {
     let note = event.payload["note"].as_str().unwrap_or_default();
-    event.kind == EventKind::Note && note.starts_with(CLOSED)
+    let state = event.payload["state"].as_str().unwrap_or_default();
+    match event.kind {
+        EventKind::Note => note.starts_with(CLOSED),
+        EventKind::Status => matches!(state, "closed" | "lost" | "failed"),
+        _ => false,
+    }
 }
 
 /// The kind of an action, and what it is about.

@@ -276,8 +276,9 @@ pub(super) fn openhands_settings(
         unknown_image: match images {
             Some(_) => UnknownImage::AskRuntime,
             None => match settings.server.openhands_unknown_image {
-                UnknownImages::Refuse => UnknownImage::Refuse,
-                UnknownImages::ThisMachine => UnknownImage::SystemView,
+                UnknownImages::Refuse if imported.is_some() => UnknownImage::Refuse,
+                // A runtime without walls has no images at all, and OpenHands names one with each request.
+                UnknownImages::Refuse | UnknownImages::ThisMachine => UnknownImage::SystemView,
             },
         },
         tools: Some(Arc::new(Pushed)),

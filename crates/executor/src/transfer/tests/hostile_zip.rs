@@ -234,6 +234,26 @@ async fn an_entry_that_the_directory_does_not_list_is_refused() {
     }
 }
 
+/// A reader of the stream would take what stands behind it for entries.
+#[tokio::test]
+async fn an_entry_whose_own_header_tells_less_of_its_content_is_refused() {
+    let stored = options().compression_method(zip::CompressionMethod::Stored);
+    let archive = zip_with(|archive| {
+        archive.start_file("first", stored).unwrap();
+        archive.write_all(b"content").unwrap();
+    });
+    // The size of the content, and the method.
+    for (at, bytes) in [(18, &[0; 4][..]), (8, &[8, 0])] {
+        let mut archive = archive.clone();
+        archive[at..at + bytes.len()].copy_from_slice(bytes);
+        refused(
+            &archive,
+            "entry 'first' has another size or method in its own header",
+        )
+        .await;
+    }
+}
+
 /// Some readers prefer it to the name itself.
 #[tokio::test]
 async fn an_entry_with_another_name_in_an_extra_field_is_refused() {

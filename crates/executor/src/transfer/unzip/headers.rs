@@ -17,6 +17,9 @@ const CENTRAL_BYTES: usize = 46;
 const UNICODE_PATH: u16 = 0x7075;
 const UNICODE_PATH_HEAD_BYTES: usize = 5;
 
+/// The flag of an entry whose content is encrypted.
+const ENCRYPTED: u16 = 1;
+
 /// The flag of an entry that repeats its checksum and sizes behind its content, and the signature that
 /// may stand in front of them.
 const HAS_DESCRIPTOR: u16 = 1 << 3;
@@ -27,6 +30,8 @@ const DESCRIPTOR_SIGNATURE: &[u8] = b"PK\x07\x08";
 pub(super) enum Refused {
     /// Its own header has another name.
     Name,
+    /// Its own header tells something else of its content.
+    Content,
     /// An extra field has another name.
     SecondName,
     Unreadable(io::Error),
@@ -76,12 +81,22 @@ impl Headers {
             return Err(Refused::Name);
         }
         for extra in [&local.extra, &central.extra] {
-            let second = unicode_path(extra);
-            if second.is_some_and(|second| skeleton(second) != skeleton(&local.name)) {
+            let mut others = unicode_paths(extra);
+            if others.any(|other| skeleton(other) != skeleton(&local.name)) {
                 return Err(Refused::SecondName);
             }
         }
         let flags = u16::from_le_bytes([local.fixed[6], local.fixed[7]]);
+        // Readers of streams go by the local header alone. One that waits for a descriptor may leave the size out,
+        // and one of more than 4 GiB has it elsewhere.
+        let size = u32::from_le_bytes([18, 19, 20, 21].map(|at| local.fixed[at]));
+        let is_told = size != u32::MAX && (flags & HAS_DESCRIPTOR == 0 || size != 0);
+        let others = u16::from_le_bytes([central.fixed[8], central.fixed[9]]);
+        let is_read_alike = (flags ^ others) & (ENCRYPTED | HAS_DESCRIPTOR) == 0
+            && local.fixed[8..10] == central.fixed[10..12];
+        if !is_read_alike || is_told && u64::from(size) != entry.compressed_size() {
+            return Err(Refused::Content);
+        }
         let length = LOCAL_BYTES + local.name.len() + local.extra.len();
         self.directory.get_or_insert(entry.central_header_start());
         self.spans.push(Span {
@@ -153,17 +168,19 @@ impl<const N: usize> Header<N> {
     }
 }
 
-/// The name among the extra fields, if there is one.
-fn unicode_path(mut fields: &[u8]) -> Option<&[u8]> {
-    while let [kind, also_kind, length, also_length, rest @ ..] = fields {
-        let length = usize::from(u16::from_le_bytes([*length, *also_length]));
-        let (field, rest) = rest.split_at_checked(length)?;
-        if u16::from_le_bytes([*kind, *also_kind]) == UNICODE_PATH {
-            return Some(field.get(UNICODE_PATH_HEAD_BYTES..).unwrap_or_default());
+/// The names among the extra fields.
+fn unicode_paths(mut fields: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        while let [kind, also_kind, length, also_length, rest @ ..] = fields {
+            let length = usize::from(u16::from_le_bytes([*length, *also_length]));
+            let (field, rest) = rest.split_at_checked(length)?;
+            fields = rest;
+            if u16::from_le_bytes([*kind, *also_kind]) == UNICODE_PATH {
+                return Some(field.get(UNICODE_PATH_HEAD_BYTES..).unwrap_or_default());
+            }
         }
-        fields = rest;
-    }
-    None
+        None
+    })
 }
 
 /// A name with one mark for each run of letters beyond ASCII, which the two names write differently.

@@ -79,6 +79,9 @@ impl Unlinked {
                 }
                 for entry in entries.into_iter().flatten().flatten() {
                     if Instant::now() >= until {
+                        // The rest was not looked at, and nothing is known of two looks in a row.
+                        (self.hidden, self.carrying) = Default::default();
+                        found.held.unseen += 1;
                         return found.held;
                     }
                     self.add(&entry.path(), &mut found);
