@@ -1,7 +1,7 @@
 //! Reads an uploaded zip archive, entry by entry.
 //!
-//! The central directory decides, and it is read as it goes: memory does not depend on the number
-//! of entries. An archive that a reader of the headers in front of the entries would see differently is
+//! The central directory decides, and it is read as it goes: memory takes a few bytes for each
+//! entry. An archive that a reader of the headers in front of the entries would see differently is
 //! refused (`unzip/headers.rs`), since that reader would unpack, or check, something else. The library
 //! calls its reader unstable, which is why the workspace pins its exact version.
 
