@@ -75,8 +75,16 @@ pub(crate) fn for_fresh(
     )
 }
 
-/// The same of a sandbox that was there before.
-pub(crate) fn for_existing(context: &Context, command: &[String], exit: Exit) -> Option<String> {
+/// The same of a sandbox that was there before: of this runtime, and with this image.
+pub(crate) fn for_existing(
+    context: &Context,
+    (runtime, image): (&str, Option<&str>),
+    command: &[String],
+    exit: Exit,
+) -> Option<String> {
+    if runtime != RuntimeKind::Native.as_str() || image.is_some() {
+        return None;
+    }
     let remedy = "`zareba create --home-tools` makes one that does, read-only";
     look(context, None, command, exit, remedy)
 }

@@ -79,7 +79,8 @@ impl HomeTools {
         let is_of_machine = NO_HOMES.iter().any(|other| home.starts_with(other));
         let owners = [rustix::process::geteuid().as_raw(), 0];
         let found = fs::symlink_metadata(&home).ok()?;
-        if is_of_machine || home.parent().is_none() || !owners.contains(&found.uid()) {
+        let is_usable = home.parent().is_some() && is_plain(&home) && owners.contains(&found.uid());
+        if is_of_machine || !is_usable {
             return None;
         }
         let mut scan = Scan {

@@ -198,7 +198,9 @@ fn describe(
 
 /// A name that nobody has: that of a sandbox that waits for somebody, or a random one.
 pub(crate) fn choose_name(new: &NewSession, common: &Common) -> Result<SessionId, SessionError> {
-    let (_, runtime) = chosen_runtime(new, common)?;
+    let (name, runtime) = chosen_runtime(new, common)?;
+    // One that the key may not ask for must not be taken from those who may.
+    new.parts.require_names(&name, new)?;
     started_ahead(new, &*runtime, common).map_or_else(random_id, Ok)
 }
 

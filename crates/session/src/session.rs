@@ -183,7 +183,6 @@ impl Session {
     /// # Errors
     /// As [`pause_for`](Self::pause_for).
     pub async fn resume_for(&self, client: &Requester) -> Result<(), SessionError> {
-        self.conductor.touch();
         self.conductor.resume_for(client.clone()).await
     }
 

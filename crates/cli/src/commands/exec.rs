@@ -37,8 +37,14 @@ pub(crate) fn perform(context: &Context, arguments: &ExecArguments) -> Result<Ex
     let request = request(context, program, attachment)?;
     Fleet::visit(context, async |fleet| {
         let ended = run(fleet, program, request, attachment).await;
+        let member = match ended {
+            Ok(Exit::Success) => None,
+            _ => fleet.find(&program.id).await.ok(),
+        };
         home_hint::tell(ended, |exit| {
-            home_hint::for_existing(context, &program.command, exit)
+            let summary = &member.as_ref()?.summary;
+            let made_of = (summary.runtime, summary.image.as_deref());
+            home_hint::for_existing(context, made_of, &program.command, exit)
         })
     })
 }

@@ -110,6 +110,21 @@ fn a_place_that_is_a_link_or_lies_behind_one_is_not_shown() {
     assert_eq!(home.find("", None).links, []);
 }
 
+/// Such a path would end a list of directories, or the quotes of a start-up file.
+#[test]
+fn a_home_with_a_colon_or_a_quote_in_its_name_is_not_shown() {
+    let home = Home::new();
+    home.program(".cargo/bin/cargo");
+    for name in ["a:b", "a'b"] {
+        let odd = home.path(name);
+        fs::create_dir_all(odd.join(".local/bin")).unwrap();
+        assert!(
+            HomeTools::find(&odd, OsStr::new(""), None).is_none(),
+            "{name}"
+        );
+    }
+}
+
 /// Several places begin with the same directory, and a link can be made but once.
 #[test]
 fn a_link_that_several_places_begin_with_is_kept_once() {

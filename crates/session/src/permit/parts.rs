@@ -17,12 +17,11 @@ pub struct PermittedParts {
 }
 
 impl PermittedParts {
-    /// Refuses what the key may not ask for. Where a directory leads to is decided here: what is used later
-    /// is the path without links.
-    pub(crate) async fn require(
+    /// Refuses a runtime or an image that the key may not ask for.
+    pub(crate) fn require_names(
         &self,
         runtime: &str,
-        new: &mut NewSession,
+        new: &NewSession,
     ) -> Result<(), SessionError> {
         if let Some(runtimes) = &self.runtimes
             && !runtimes.iter().any(|permitted| permitted == runtime)
@@ -34,6 +33,17 @@ impl PermittedParts {
         {
             return Err(beyond("image", image, &listed(images)));
         }
+        Ok(())
+    }
+
+    /// Refuses what the key may not ask for. Where a directory leads to is decided here: what is used later
+    /// is the path without links.
+    pub(crate) async fn require(
+        &self,
+        runtime: &str,
+        new: &mut NewSession,
+    ) -> Result<(), SessionError> {
+        self.require_names(runtime, new)?;
         let Some(workspaces) = &self.workspaces else {
             return Ok(());
         };
