@@ -167,19 +167,17 @@ fn a_port_inside_is_listed_and_reached() {
 fn the_log_is_printed_and_followed_until_the_sandbox_ends() {
     let place = Place::new();
     let sandbox = Lasting::create(&place, &["--name", "chatty"]);
+    // The first line is written beside the start, so it is waited for.
+    let mut follower = Beside::start(&place, &["logs", "--executor", "-f", "chatty"]);
+    let first = follower.line();
+    assert!(first.starts_with("zareba: listening on "), "{first}");
     let told = place.output(&["logs", "--executor", "chatty"]);
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
-    assert!(
-        told.stdout.starts_with("zareba: listening on "),
-        "{}",
-        told.stdout
-    );
+    assert_eq!(told.stdout.lines().next(), Some(first.as_str()));
     let json = place.output(&["logs", "--executor", "-o", "json", "chatty"]);
     let line: Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(line["line"].as_str(), told.stdout.lines().next());
 
-    let mut follower = Beside::start(&place, &["logs", "--executor", "-f", "chatty"]);
-    assert_eq!(Some(follower.line().as_str()), told.stdout.lines().next());
     let path = place.path("state/native/chatty/log");
     let mut log = fs::File::options().append(true).open(path).unwrap();
     std::io::Write::write_all(&mut log, b"one more\nand no end").unwrap();

@@ -118,8 +118,9 @@ class AsyncSandbox:
         may be silent. After `idle_timeout` seconds without use happens what `when_idle` says:
         "pause", "close" or "stay". `life_max` ends it in any case.
 
-        `network` is what it can reach: "none", "filtered" or "host". `allow` lists the hosts that it
-        can reach and filters the network; `deny` lists hosts that it cannot, whatever `allow` says.
+        `network` is what it can reach: "none", "filtered" or "host". `allow` lists the hosts that
+        it can reach and filters the network; `deny` lists hosts that it cannot, whatever `allow`
+        says.
         `memory` and `disk` are bytes or a text such as "512MiB", `cpus` may have a fraction.
         `workspace_mode` is how the workspace appears: "read-only", "copy-on-write" or "read-write".
         `user`, as "UID" or "UID:GID", and `mounts` are for the runtime `docker`. What the runtime
