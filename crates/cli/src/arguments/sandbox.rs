@@ -58,8 +58,12 @@ pub(crate) struct SandboxArguments {
     /// Run programs as this UID, UID:GID or root; for docker [default: the owner of the workspace, never root]
     #[arg(short, long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Mount a directory of the machine, as HOST:INSIDE[:MODE] with ro or rw; for docker; may be repeated
-    #[arg(long = "mount", value_name = "MOUNT")]
+    /// More directories of the machine.
+    #[arg(
+        long = "mount",
+        value_name = "MOUNT",
+        help = "Mount a directory of the machine, as HOST:INSIDE[:MODE] with ro or rw; for docker; may be repeated"
+    )]
     pub(crate) mounts: Vec<String>,
     /// Set a variable of the sandbox's shells; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE")]

@@ -90,7 +90,7 @@ pub(super) fn make(directory: &File, guarding: &Guarding<'_>) -> io::Result<()> 
     Ok(())
 }
 
-/// Removes what [`make`] has made for the sandbox of this private directory, unless another sandbox
+/// Removes what `make` has made for the sandbox of this private directory, unless another sandbox
 /// runs in the same workspace: the last one removes it.
 pub fn remove(private: &Path) {
     let Some(note) = noted(private) else {
