@@ -98,7 +98,8 @@ impl OwnEngine {
             command.arg("--tlskey").arg(place.join("server-key.pem"));
         }
         let mut process = command
-            .args(["--bridge=none", "--iptables=false", "--host"])
+            // An Engine without a bridge would remove the one that the Engine of all tests has.
+            .args(["--iptables=false", "--host"])
             .arg(format!("unix://{}", self.socket().display()))
             .arg("--data-root")
             .arg(place.join("data"))
