@@ -357,7 +357,8 @@ async fn clients_cannot_put_more_into_a_sandbox_than_its_disk_limit_ns_16() {
     }
     let uploads = uploads.join_all().await;
     let stored = uploads.iter().filter(|upload| upload.is_ok()).count();
-    assert!(stored <= 1, "{uploads:?}");
+    // Two fill the room to its end; at once one has to wait, because what is on its way counts twice.
+    assert!(stored <= 2, "{uploads:?}");
     assert!(bytes_on_disk(&*sandbox).await <= LIMIT);
     let text = "x".repeat(1 << 20);
     for number in 0..20 {
