@@ -352,8 +352,7 @@ async fn clients_cannot_put_more_into_a_sandbox_than_its_disk_limit_ns_16() {
         uploads.spawn(async move {
             let files = sandbox.files().unwrap();
             let path = format!("f{number}");
-            // Of these two do not fit.
-            files.write(write_to(&path), megabytes(5)).await
+            files.write(write_to(&path), megabytes(4)).await
         });
     }
     let uploads = uploads.join_all().await;
